@@ -1,0 +1,13 @@
+//! Compiles the `.proto` files with protox, so that no protoc has to be installed.
+
+use std::error::Error;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let files = ["nrt/trace/v1/trace.proto", "nrt/trace/v1/control.proto"];
+    for file in files {
+        println!("cargo::rerun-if-changed={file}");
+    }
+    let descriptors = protox::compile(files, ["."])?;
+    tonic_prost_build::configure().bytes(".nrt.trace.v1.Records.packed").compile_fds(descriptors)?;
+    Ok(())
+}
