@@ -20,7 +20,10 @@ impl ClockParams {
     /// the base itself, so that a refresh never makes time run backwards.
     #[inline]
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "a span of 2^64 ns does not occur while a daemon lives")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a span of 2^64 ns does not occur while a daemon lives"
+    )]
     pub const fn ns_at(&self, tsc: u64) -> u64 {
         let ticks = tsc.saturating_sub(self.base_tsc);
         self.base_ns + ((ticks as u128 * self.mult as u128) >> Self::FRACTION_BITS) as u64
@@ -35,11 +38,18 @@ mod tests {
     fn a_line_is_exact_over_days() {
         // 2.5 GHz: 0.4 ns a tick.
         let mult = (0.4 * (1u64 << 32) as f64) as u64;
-        let p = ClockParams { base_tsc: 1_000, base_ns: 5_000, mult };
+        let p = ClockParams {
+            base_tsc: 1_000,
+            base_ns: 5_000,
+            mult,
+        };
         assert_eq!(p.ns_at(1_000), 5_000);
         assert_eq!(p.ns_at(999), 5_000, "before the base");
         let day = 86_400 * 2_500_000_000u64;
         let error = p.ns_at(1_000 + day).abs_diff(5_000 + 86_400_000_000_000);
-        assert!(error < 86_400 * 1, "{error} ns after a day: under a nanosecond a second");
+        assert!(
+            error < 86_400 * 1,
+            "{error} ns after a day: under a nanosecond a second"
+        );
     }
 }

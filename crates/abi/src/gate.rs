@@ -20,7 +20,11 @@ pub const ALL_TYPES: u64 = (1 << EVENT_TYPES) - 1;
 /// The word of an NC that is open for the types of the bit set `types`, in run `generation`.
 #[must_use]
 pub const fn open(types: u64, generation: u64) -> u64 {
-    if types & ALL_TYPES == 0 { 0 } else { types & ALL_TYPES | generation << 48 }
+    if types & ALL_TYPES == 0 {
+        0
+    } else {
+        types & ALL_TYPES | generation << 48
+    }
 }
 
 /// Whether an event of `trace_type` passes. Types outside `0..46` never do.

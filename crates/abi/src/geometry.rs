@@ -28,13 +28,24 @@ pub struct Place {
 impl Geometry {
     /// The geometry of a ring of `cap` slots; `None` outside [`CAPACITY_RANGE`].
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "2^64 / cap fits 64 bits for cap >= 2")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "2^64 / cap fits 64 bits for cap >= 2"
+    )]
     pub const fn new(cap: u64) -> Option<Self> {
         if cap < *CAPACITY_RANGE.start() || cap > *CAPACITY_RANGE.end() {
             return None;
         }
-        let reciprocal = if cap == 1 { u64::MAX } else { ((1u128 << 64) / cap as u128) as u64 };
-        Some(Self { cap, one_lap: (cap + 1).next_power_of_two(), reciprocal })
+        let reciprocal = if cap == 1 {
+            u64::MAX
+        } else {
+            ((1u128 << 64) / cap as u128) as u64
+        };
+        Some(Self {
+            cap,
+            one_lap: (cap + 1).next_power_of_two(),
+            reciprocal,
+        })
     }
 
     /// Slots of the ring.
@@ -63,7 +74,10 @@ impl Geometry {
             lap += 1;
             slot -= self.cap;
         }
-        Place { index: lap.wrapping_mul(self.one_lap).wrapping_add(slot), slot }
+        Place {
+            index: lap.wrapping_mul(self.one_lap).wrapping_add(slot),
+            slot,
+        }
     }
 
     /// The claim number of `index`, the inverse of [`Geometry::place`]; `None` if no claim has that index.
@@ -87,14 +101,33 @@ mod tests {
 
     #[test]
     fn places_agree_with_plain_division() {
-        for cap in [1, 2, 3, 7, 8, 9, 1000, 1023, 1024, 1025, 4_000_000, 0x10_0000, (1 << 32) - 1, 1 << 32] {
+        for cap in [
+            1,
+            2,
+            3,
+            7,
+            8,
+            9,
+            1000,
+            1023,
+            1024,
+            1025,
+            4_000_000,
+            0x10_0000,
+            (1 << 32) - 1,
+            1 << 32,
+        ] {
             let g = Geometry::new(cap).unwrap();
             let edges = (0..5).flat_map(|k| [k, cap * k, (cap * k).saturating_sub(1), cap * k + 1]);
             let far = (0..200).map(|k| (1u64 << 50) - 1 - k * 7919);
             for n in edges.chain(far).filter(|n| *n < 1 << 50) {
                 let place = g.place(n);
                 assert_eq!(place.slot, n % cap, "cap {cap}, n {n}");
-                assert_eq!(place.index, n / cap * g.one_lap() + n % cap, "cap {cap}, n {n}");
+                assert_eq!(
+                    place.index,
+                    n / cap * g.one_lap() + n % cap,
+                    "cap {cap}, n {n}"
+                );
                 assert_eq!(g.claim_of(place.index), Some(n));
             }
         }
@@ -103,7 +136,10 @@ mod tests {
     #[test]
     fn one_lap_is_crossbeams() {
         let lap = |cap| Geometry::new(cap).unwrap().one_lap();
-        assert_eq!((lap(1), lap(2), lap(3), lap(1023), lap(1024), lap(0x10_0000)), (2, 4, 4, 1024, 2048, 0x20_0000));
+        assert_eq!(
+            (lap(1), lap(2), lap(3), lap(1023), lap(1024), lap(0x10_0000)),
+            (2, 4, 4, 1024, 2048, 0x20_0000)
+        );
         assert_eq!(Geometry::new(0), None);
         assert_eq!(Geometry::new((1 << 32) + 1), None);
     }

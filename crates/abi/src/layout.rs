@@ -217,7 +217,11 @@ impl StringTableLayout {
         let entry_bytes = strings::ENTRY_WORDS as u64 * WORD_BYTES;
         let entries = total / 4 / entry_bytes;
         let bytes_word = strings::TABLE + (entries as usize) * strings::ENTRY_WORDS;
-        Some(Self { entries, bytes_word, bytes: total - bytes_word as u64 * WORD_BYTES })
+        Some(Self {
+            entries,
+            bytes_word,
+            bytes: total - bytes_word as u64 * WORD_BYTES,
+        })
     }
 }
 
@@ -247,7 +251,11 @@ impl SegmentLayout {
                 next += stride;
             }
         }
-        (next > segment::HEADER_WORDS as u64).then_some(Self { geometry, offsets, bytes: next * WORD_BYTES })
+        (next > segment::HEADER_WORDS as u64).then_some(Self {
+            geometry,
+            offsets,
+            bytes: next * WORD_BYTES,
+        })
     }
 
     /// Capacity arithmetic of every ring.
@@ -266,14 +274,24 @@ impl SegmentLayout {
     /// Word offset of the ring of `nc`; `None` if it has none.
     #[inline]
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "64-bit targets only: a mapping's word index fits usize")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "64-bit targets only: a mapping's word index fits usize"
+    )]
     pub const fn ring_word(&self, nc: usize) -> Option<usize> {
-        if nc >= MAX_NCS || self.offsets[nc] == 0 { None } else { Some(self.offsets[nc] as usize) }
+        if nc >= MAX_NCS || self.offsets[nc] == 0 {
+            None
+        } else {
+            Some(self.offsets[nc] as usize)
+        }
     }
 
     /// Words of a ring, without padding.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "64-bit targets only: a mapping's word index fits usize")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "64-bit targets only: a mapping's word index fits usize"
+    )]
     pub const fn ring_words(&self) -> usize {
         ring::words(self.geometry.cap()) as usize
     }
@@ -285,7 +303,12 @@ impl SegmentLayout {
 
     /// The header's words, to be written to the file before it is shared.
     #[must_use]
-    pub fn header(&self, run_id: [u64; 2], generation: u64, producer_id: u32) -> [u64; segment::HEADER_WORDS] {
+    pub fn header(
+        &self,
+        run_id: [u64; 2],
+        generation: u64,
+        producer_id: u32,
+    ) -> [u64; segment::HEADER_WORDS] {
         let mut words = [0; segment::HEADER_WORDS];
         words[segment::MAGIC] = segment::MAGIC_VALUE;
         words[segment::ABI] = u64::from(crate::ABI_VERSION);
@@ -303,14 +326,19 @@ impl SegmentLayout {
     /// agree with each other and with `bytes`, the size of the file.
     #[must_use]
     pub fn from_header(words: &[u64; segment::HEADER_WORDS], bytes: u64) -> Option<(Self, u64)> {
-        if words[segment::MAGIC] != segment::MAGIC_VALUE || words[segment::ABI] != u64::from(crate::ABI_VERSION) {
+        if words[segment::MAGIC] != segment::MAGIC_VALUE
+            || words[segment::ABI] != u64::from(crate::ABI_VERSION)
+        {
             return None;
         }
         let directory = &words[segment::DIRECTORY..segment::DIRECTORY + MAX_NCS];
         // Rings are laid out in the order in which the NCs were given: rebuild from offsets, lowest first.
         let mut ncs: [usize; MAX_NCS] = core::array::from_fn(|nc| nc);
         ncs.sort_unstable_by_key(|&nc| directory[nc]);
-        let layout = Self::new(words[segment::CAP], ncs.into_iter().filter(|&nc| directory[nc] != 0))?;
+        let layout = Self::new(
+            words[segment::CAP],
+            ncs.into_iter().filter(|&nc| directory[nc] != 0),
+        )?;
         (layout.offsets == *directory && layout.bytes == bytes && words[segment::BYTES] == bytes)
             .then_some((layout, words[segment::GENERATION]))
     }
@@ -323,7 +351,10 @@ mod tests {
     #[test]
     fn rings_are_page_aligned_and_disjoint() {
         let layout = SegmentLayout::new(1025, [3, 0, 255, 3]).unwrap();
-        let offsets: Vec<_> = [3, 0, 255].iter().map(|&nc| layout.ring_word(nc).unwrap()).collect();
+        let offsets: Vec<_> = [3, 0, 255]
+            .iter()
+            .map(|&nc| layout.ring_word(nc).unwrap())
+            .collect();
         assert_eq!(layout.ncs().collect::<Vec<_>>(), [0, 3, 255]);
         assert_eq!(layout.ring_word(1), None);
         assert_eq!(layout.ring_word(256), None);
@@ -339,7 +370,11 @@ mod tests {
     fn overhead_is_below_five_percent() {
         for cap in [1024u64, 1025, 4_000, 0x10_0000] {
             let layout = SegmentLayout::new(cap, 0..8).unwrap();
-            assert!(layout.bytes() * 100 <= cap * 8 * 128 * 105, "cap {cap}: {} bytes", layout.bytes());
+            assert!(
+                layout.bytes() * 100 <= cap * 8 * 128 * 105,
+                "cap {cap}: {} bytes",
+                layout.bytes()
+            );
         }
     }
 
@@ -354,12 +389,22 @@ mod tests {
     fn a_header_reads_back_and_any_changed_word_of_it_does_not_mislead() {
         let layout = SegmentLayout::new(7, [5, 1]).unwrap();
         let words = layout.header([1, 2], 9, 4);
-        assert_eq!(SegmentLayout::from_header(&words, layout.bytes()), Some((layout.clone(), 9)));
-        assert_eq!(SegmentLayout::from_header(&words, layout.bytes() + 4096), None);
+        assert_eq!(
+            SegmentLayout::from_header(&words, layout.bytes()),
+            Some((layout.clone(), 9))
+        );
+        assert_eq!(
+            SegmentLayout::from_header(&words, layout.bytes() + 4096),
+            None
+        );
         for at in [segment::MAGIC, segment::ABI, segment::BYTES] {
             let mut changed = words;
             changed[at] = changed[at].wrapping_add(1);
-            assert_eq!(SegmentLayout::from_header(&changed, layout.bytes()), None, "word {at}");
+            assert_eq!(
+                SegmentLayout::from_header(&changed, layout.bytes()),
+                None,
+                "word {at}"
+            );
         }
         // A capacity that needs more room than there is.
         let mut larger = words;
@@ -374,7 +419,10 @@ mod tests {
     fn a_string_table_fits_its_file() {
         let layout = StringTableLayout::new(strings::DEFAULT_BYTES).unwrap();
         assert_eq!(layout.entries, 8192);
-        assert_eq!(layout.bytes_word as u64 * WORD_BYTES + layout.bytes, strings::DEFAULT_BYTES);
+        assert_eq!(
+            layout.bytes_word as u64 * WORD_BYTES + layout.bytes,
+            strings::DEFAULT_BYTES
+        );
         assert_eq!(StringTableLayout::new(100), None);
         assert_eq!(StringTableLayout::new(4097), None);
     }

@@ -16,7 +16,10 @@
 
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
-#![expect(non_ascii_idents, reason = "zerocopy's derives name their hidden items so")]
+#![expect(
+    non_ascii_idents,
+    reason = "zerocopy's derives name their hidden items so"
+)]
 
 pub mod clock;
 pub mod gate;

@@ -15,7 +15,6 @@
 //! padding. A receiver checks magic, version, kind and length before it looks at anything else, and takes exactly the
 //! number of descriptors that the kind has.
 
-
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use crate::layout::SLOT_WORDS;
@@ -55,7 +54,13 @@ pub trait Message: FromBytes + IntoBytes + KnownLayout + Immutable + Sized {
     #[must_use]
     fn header() -> Header {
         let bytes = u32::try_from(size_of::<Self>()).unwrap_or(u32::MAX);
-        Header { magic: MAGIC, abi: ABI_VERSION, kind: Self::KIND, bytes, reserved: 0 }
+        Header {
+            magic: MAGIC,
+            abi: ABI_VERSION,
+            kind: Self::KIND,
+            bytes,
+            reserved: 0,
+        }
     }
 }
 
@@ -239,9 +244,15 @@ impl core::fmt::Display for BadMessage {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Foreign => write!(f, "not a message of this protocol"),
-            Self::Version { theirs } => write!(f, "the peer speaks ABI version {theirs}, this side {ABI_VERSION}"),
+            Self::Version { theirs } => write!(
+                f,
+                "the peer speaks ABI version {theirs}, this side {ABI_VERSION}"
+            ),
             Self::Kind { kind } => write!(f, "message kind {kind} is not expected here"),
-            Self::Length { bytes } => write!(f, "a message of {bytes} bytes has the wrong length for its kind"),
+            Self::Length { bytes } => write!(
+                f,
+                "a message of {bytes} bytes has the wrong length for its kind"
+            ),
         }
     }
 }
@@ -272,7 +283,9 @@ pub fn parse<M: Message>(packet: &[u8]) -> Result<M, BadMessage> {
     if kind != M::KIND {
         return Err(BadMessage::Kind { kind });
     }
-    M::read_from_bytes(packet).map_err(|_| BadMessage::Length { bytes: packet.len() })
+    M::read_from_bytes(packet).map_err(|_| BadMessage::Length {
+        bytes: packet.len(),
+    })
 }
 
 impl Hello {
@@ -369,7 +382,10 @@ impl Refuse {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "fields are shorter than 2^16")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "fields are shorter than 2^16"
+)]
 fn copy_text(field: &mut [u8], text: &str) -> u16 {
     let end = text.floor_char_boundary(field.len());
     field[..end].copy_from_slice(&text.as_bytes()[..end]);
@@ -391,7 +407,10 @@ mod tests {
         hello.set_token("t-1");
         hello.set_visible(&[8, 9]);
         let back: Hello = parse(hello.as_bytes()).unwrap();
-        assert_eq!((back.name(), back.token(), back.visible()), (Some("trainer"), Some("t-1"), &[8, 9][..]));
+        assert_eq!(
+            (back.name(), back.token(), back.visible()),
+            (Some("trainer"), Some("t-1"), &[8, 9][..])
+        );
         assert!(back.sizes_match());
     }
 
@@ -406,15 +425,24 @@ mod tests {
 
     #[test]
     fn each_defect_is_told_by_name() {
-        let go = Go { header: Go::header(), generation: 1 };
+        let go = Go {
+            header: Go::header(),
+            generation: 1,
+        };
         let bytes = go.as_bytes();
         assert_eq!(parse::<Go>(bytes), Ok(go));
         assert_eq!(parse::<Go>(&bytes[..3]), Err(BadMessage::Foreign));
         assert_eq!(parse::<Disarm>(bytes), Err(BadMessage::Kind { kind: 6 }));
-        assert_eq!(parse::<Go>(&bytes[..20]), Err(BadMessage::Length { bytes: 20 }));
+        assert_eq!(
+            parse::<Go>(&bytes[..20]),
+            Err(BadMessage::Length { bytes: 20 })
+        );
         let mut other = go;
         other.header.abi = 9;
-        assert_eq!(parse::<Go>(other.as_bytes()), Err(BadMessage::Version { theirs: 9 }));
+        assert_eq!(
+            parse::<Go>(other.as_bytes()),
+            Err(BadMessage::Version { theirs: 9 })
+        );
         other.header.magic = 0;
         assert_eq!(parse::<Go>(other.as_bytes()), Err(BadMessage::Foreign));
     }

@@ -81,7 +81,11 @@ impl Draft {
                 self.thread_id,
                 id,
                 seq,
-                if self.tracking_id == 0 { id } else { self.tracking_id },
+                if self.tracking_id == 0 {
+                    id
+                } else {
+                    self.tracking_id
+                },
                 self.timestamp_ns,
                 d0,
                 d1,
@@ -103,7 +107,10 @@ pub const fn event_id(nc_idx: u32, seq: u64) -> u64 {
     (seq & SEQ_MAX) | (nc_idx as u64) << SEQ_BITS
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "each accessor takes one half of a word on purpose")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "each accessor takes one half of a word on purpose"
+)]
 impl Record {
     /// Event type; values above 45 are unknown to this version.
     #[must_use]
@@ -174,7 +181,11 @@ impl Record {
     /// Async sequence id, if set.
     #[must_use]
     pub const fn nrta_seq_id(&self) -> Option<u64> {
-        if self.words[13] & 0xFF == 0 { None } else { Some(self.words[12]) }
+        if self.words[13] & 0xFF == 0 {
+            None
+        } else {
+            Some(self.words[12])
+        }
     }
 
     /// The record's 112 bytes, little-endian.
@@ -235,15 +246,38 @@ mod tests {
 
     #[test]
     fn a_tracking_id_of_zero_becomes_the_events_own_id() {
-        let draft = Draft { nc_idx: 3, ..Draft::default() };
+        let draft = Draft {
+            nc_idx: 3,
+            ..Draft::default()
+        };
         assert_eq!(draft.finish(1).tracking_id(), 1 | 3 << 50);
-        assert_ne!(draft.finish(1).tracking_id(), 0, "the first event's id is never 0");
-        assert_eq!(Draft { tracking_id: 8, ..draft }.finish(1).tracking_id(), 8);
+        assert_ne!(
+            draft.finish(1).tracking_id(),
+            0,
+            "the first event's id is never 0"
+        );
+        assert_eq!(
+            Draft {
+                tracking_id: 8,
+                ..draft
+            }
+            .finish(1)
+            .tracking_id(),
+            8
+        );
     }
 
     #[test]
     fn an_absent_async_id_differs_from_zero() {
         assert_eq!(Draft::default().finish(1).nrta_seq_id(), None);
-        assert_eq!(Draft { nrta_seq_id: Some(0), ..Draft::default() }.finish(1).nrta_seq_id(), Some(0));
+        assert_eq!(
+            Draft {
+                nrta_seq_id: Some(0),
+                ..Draft::default()
+            }
+            .finish(1)
+            .nrta_seq_id(),
+            Some(0)
+        );
     }
 }

@@ -88,7 +88,9 @@ pub const fn readable(stamp: u64, i: u64) -> Readable {
     } else if in_flight || value == 0 {
         Readable::Pending { older: None }
     } else {
-        Readable::Pending { older: Some(value - 1) }
+        Readable::Pending {
+            older: Some(value - 1),
+        }
     }
 }
 
@@ -110,7 +112,10 @@ mod tests {
         assert_eq!(readable(published(4), 4), Readable::Yes);
         assert_eq!(readable(in_flight(4), 4), Readable::Pending { older: None });
         assert_eq!(readable(0, 4), Readable::Pending { older: None });
-        assert_eq!(readable(published(0), 4), Readable::Pending { older: Some(0) });
+        assert_eq!(
+            readable(published(0), 4),
+            Readable::Pending { older: Some(0) }
+        );
         assert_eq!(readable(published(8), 4), Readable::Gone);
         assert_eq!(readable(in_flight(8), 4), Readable::Gone);
     }
