@@ -1,1 +1,38 @@
-//! Stub.
+//! Memory, descriptors and threads for the ring: the core's only unsafe code, behind safe types.
+//!
+//! | module | what | used by |
+//! |---|---|---|
+//! | [`memfd`] | sealed anonymous files | daemon makes, producer checks |
+//! | [`mapping`] | such a file as a slice of atomic words, nothing else | both |
+//! | [`socket`] | packets with descriptors, peer credentials, pidfds | both |
+//! | [`clock`] | the three clocks, the time stamp counter and its calibration | both |
+//! | [`control`] | writing a control page | daemon |
+//! | [`strings`] | reading a string table | daemon |
+//! | [`page`] | a page of the program's own that the kernel wipes on fork, or that a file is mapped over | producer |
+//! | [`threads`] | one word per thread that says "inside an emit" | producer |
+//! | [`publish`] | a pointer that is freed when no thread is inside any more | producer |
+//! | [`process`] | signal masks, fork handlers | producer |
+//!
+//! A mapping is a slice of 64-bit atomic words and nothing else: no byte slices, no references to structs, no mixed
+//! sizes. What an untrusted process writes there is then always a defined value, and the protocol code needs no
+//! unsafe at all.
+
+#![expect(
+    unsafe_code,
+    reason = "the one crate of the core that maps memory and talks to the kernel"
+)]
+
+pub mod clock;
+pub mod control;
+mod error;
+pub mod mapping;
+pub mod memfd;
+pub mod page;
+pub mod process;
+pub mod publish;
+pub mod socket;
+pub mod strings;
+pub mod threads;
+
+pub use error::ShmError;
+pub use mapping::{PrivateMapping, ReadMapping, ReadWord, WriteMapping};

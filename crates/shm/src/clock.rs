@@ -1,0 +1,321 @@
+//! Clocks: the three of the kernel, and the time stamp counter calibrated against `CLOCK_REALTIME`.
+
+use std::collections::VecDeque;
+
+use nrt_trace_abi::clock::ClockParams;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The three clocks, read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// `CLOCK_REALTIME`, ns.
+    pub realtime_ns: u64,
+    /// `CLOCK_MONOTONIC`, ns.
+    pub monotonic_ns: u64,
+    /// `CLOCK_BOOTTIME`, ns.
+    pub boottime_ns: u64,
+}
+
+fn read(id: ClockId) -> u64 {
+    let time = clock_gettime(id);
+    // Clocks before 1970 read as 0.
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Reads the three clocks one right after the other.
+#[must_use]
+pub fn anchor() -> Anchor {
+    Anchor {
+        realtime_ns: read(ClockId::Realtime),
+        monotonic_ns: read(ClockId::Monotonic),
+        boottime_ns: read(ClockId::Boottime),
+    }
+}
+
+/// `CLOCK_REALTIME` in ns, through the vDSO.
+#[inline]
+#[must_use]
+pub fn realtime_ns() -> u64 {
+    read(ClockId::Realtime)
+}
+
+/// The time stamp counter; 0 on machines that have none.
+#[inline]
+#[must_use]
+pub fn tsc() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SAFETY: every x86-64 CPU has the instruction. It faults only in processes that asked for that
+        // (PR_SET_TSC), which `tsc_allowed` finds out before the counter is used.
+        unsafe { core::arch::x86_64::_rdtsc() }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    0
+}
+
+/// Whether this process may read the counter (strict sandboxes turn it off with `PR_SET_TSC`).
+#[must_use]
+pub fn tsc_allowed() -> bool {
+    if !cfg!(target_arch = "x86_64") {
+        return false;
+    }
+    let mut mode: libc::c_int = 0;
+    // SAFETY: PR_GET_TSC writes one int to the address in its second argument, which is valid for the call.
+    let status = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
+    status == 0 && mode == libc::PR_TSC_ENABLE
+}
+
+/// A counter value and the time at which it was read.
+#[derive(Clone, Copy, Debug)]
+struct Pair {
+    tsc: u64,
+    ns: u64,
+}
+
+impl Pair {
+    /// The tightest of a few readings of the clock between two readings of the counter.
+    fn take() -> Self {
+        let mut best = (u64::MAX, Self { tsc: 0, ns: 0 });
+        for _ in 0..5 {
+            let before = tsc();
+            let ns = realtime_ns();
+            let width = tsc().wrapping_sub(before);
+            if width < best.0 {
+                best = (
+                    width,
+                    Self {
+                        tsc: before.wrapping_add(width / 2),
+                        ns,
+                    },
+                );
+            }
+        }
+        best.1
+    }
+}
+
+/// The daemon's model of the time stamp counter against `CLOCK_REALTIME`.
+#[derive(Debug)]
+pub struct TscClock {
+    /// Recent readings, oldest first: the slope is taken over about a second.
+    history: VecDeque<Pair>,
+    params: ClockParams,
+}
+
+impl TscClock {
+    /// Two readings closer than this give too rough a slope to start with.
+    const FIRST_BASELINE_NS: u64 = 10_000_000;
+    /// Readings older than this are dropped: an older slope follows clock corrections too slowly.
+    const BASELINE_NS: u64 = 1_000_000_000;
+    /// A disagreement larger than this is a step of the clock, not drift: follow it at once.
+    const STEP_NS: u64 = 1_000_000;
+    /// When the line runs ahead of the clock, it is slowed down so that they meet after this time.
+    const MEET_NS: u64 = 20_000_000;
+
+    /// Calibrates over 10 ms. `None` where the kernel itself does not trust the counter (its clock source is not
+    /// `tsc`), where it is not invariant, or where this process may not read it.
+    #[must_use]
+    pub fn calibrate() -> Option<Self> {
+        if !tsc_allowed() || clocksource().as_deref() != Some("tsc") || !invariant() {
+            return None;
+        }
+        let first = Pair::take();
+        std::thread::sleep(std::time::Duration::from_nanos(Self::FIRST_BASELINE_NS));
+        let second = Pair::take();
+        let mult = slope(first, second)?;
+        let params = ClockParams {
+            base_tsc: second.tsc,
+            base_ns: second.ns,
+            mult,
+        };
+        Some(Self {
+            history: VecDeque::from([first, second]),
+            params,
+        })
+    }
+
+    /// The line that holds now.
+    #[must_use]
+    pub fn params(&self) -> ClockParams {
+        self.params
+    }
+
+    /// Reads both clocks and gives the next line. Along consecutive lines time never runs backwards, unless the
+    /// clock itself was set back.
+    pub fn refresh(&mut self) -> ClockParams {
+        self.advance(Pair::take());
+        self.params
+    }
+
+    fn advance(&mut self, now: Pair) {
+        let predicted = self.params.ns_at(now.tsc);
+        if predicted.abs_diff(now.ns) > Self::STEP_NS {
+            // The clock was set: the rate is still right, what came before is of no use.
+            self.history.clear();
+            self.history.push_back(now);
+            self.params = ClockParams {
+                base_tsc: now.tsc,
+                base_ns: now.ns,
+                ..self.params
+            };
+            return;
+        }
+        self.history.push_back(now);
+        while self.history.len() > 2
+            && now.ns.saturating_sub(self.history[1].ns) >= Self::BASELINE_NS
+        {
+            self.history.pop_front();
+        }
+        let mult = match self.history.front() {
+            Some(&oldest) if now.ns.saturating_sub(oldest.ns) >= Self::FIRST_BASELINE_NS => {
+                slope(oldest, now).unwrap_or(self.params.mult)
+            }
+            _ => self.params.mult,
+        };
+        let ahead = predicted.saturating_sub(now.ns);
+        // At most STEP_NS / MEET_NS = 5 % slower.
+        let mult = mult - mult / Self::MEET_NS * ahead;
+        self.params = ClockParams {
+            base_tsc: now.tsc,
+            base_ns: now.ns.max(predicted),
+            mult,
+        };
+    }
+}
+
+/// Nanoseconds per tick between two readings, 32.32 fixed point.
+fn slope(from: Pair, to: Pair) -> Option<u64> {
+    let ticks = to.tsc.checked_sub(from.tsc).filter(|&ticks| ticks > 0)?;
+    let ns = to.ns.checked_sub(from.ns)?;
+    u64::try_from((u128::from(ns) << ClockParams::FRACTION_BITS) / u128::from(ticks)).ok()
+}
+
+/// The kernel's clock source, if it can be read.
+#[must_use]
+pub fn clocksource() -> Option<String> {
+    let text =
+        std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+            .ok()?;
+    Some(text.trim_end().to_owned())
+}
+
+/// Whether the counter ticks at one rate in every power state.
+fn invariant() -> bool {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let flags = info
+        .lines()
+        .find(|line| line.starts_with("flags"))
+        .unwrap_or_default();
+    ["constant_tsc", "nonstop_tsc"]
+        .iter()
+        .all(|want| flags.split_whitespace().any(|flag| flag == *want))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2.5 GHz.
+    const MULT: u64 = 1_717_986_918;
+
+    fn clock() -> TscClock {
+        let start = Pair {
+            tsc: 1 << 40,
+            ns: 1 << 60,
+        };
+        let params = ClockParams {
+            base_tsc: start.tsc,
+            base_ns: start.ns,
+            mult: MULT,
+        };
+        TscClock {
+            history: VecDeque::from([start]),
+            params,
+        }
+    }
+
+    /// A reading `ms` after the start of a clock that runs `ppm` fast and `off` ns away.
+    fn reading(ms: u64, ppm: i64, off: i64) -> Pair {
+        let ns = i64::try_from(ms * 1_000_000).unwrap();
+        let ns = ns + ns / 1_000_000 * ppm + off;
+        Pair {
+            tsc: (1 << 40) + ms * 2_500_000,
+            ns: (1u64 << 60).checked_add_signed(ns).unwrap(),
+        }
+    }
+
+    #[test]
+    fn refreshed_lines_never_run_backwards_and_stay_close_while_the_clock_slews() {
+        let mut clock = clock();
+        let mut last = 0;
+        for step in 1..2000u64 {
+            // Slews of 50 ppm either way, changing every 100 ms, with 30 ns of reading noise.
+            let wave = i64::try_from(step % 20).unwrap();
+            let off = if wave < 10 {
+                wave * 500
+            } else {
+                (20 - wave) * 500
+            } + wave % 3 * 30;
+            let now = reading(step * 10, 0, off);
+            assert!(clock.params.ns_at(now.tsc) >= last);
+            clock.advance(now);
+            let after = clock.params.ns_at(now.tsc);
+            assert!(after >= last, "step {step}");
+            assert!(
+                after.abs_diff(now.ns) < 2_000,
+                "step {step}: {} ns",
+                after.abs_diff(now.ns)
+            );
+            last = after;
+        }
+    }
+
+    #[test]
+    fn the_rate_is_learned() {
+        let mut clock = clock();
+        for step in 1..200 {
+            clock.advance(reading(step * 10, 40, 0));
+        }
+        let minute_later = reading(2_000 + 60_000, 40, 0);
+        let error = clock
+            .params
+            .ns_at(minute_later.tsc)
+            .abs_diff(minute_later.ns);
+        assert!(
+            error < 100_000,
+            "{error} ns after a minute without a refresh"
+        );
+    }
+
+    #[test]
+    fn a_step_of_the_clock_is_followed_at_once_in_either_direction() {
+        for off in [3_600_000_000_000, -5_000_000_000] {
+            let mut clock = clock();
+            clock.advance(reading(10, 0, 0));
+            let stepped = reading(20, 0, off);
+            clock.advance(stepped);
+            assert_eq!(clock.params.ns_at(stepped.tsc), stepped.ns);
+        }
+    }
+
+    #[test]
+    fn a_calibrated_counter_agrees_with_the_clock() {
+        let Some(mut clock) = TscClock::calibrate() else {
+            assert_ne!(
+                clocksource().as_deref(),
+                Some("tsc"),
+                "the counter is trusted by the kernel"
+            );
+            return;
+        };
+        for _ in 0..100 {
+            let params = clock.refresh();
+            let (before, ns, after) = (realtime_ns(), params.ns_at(tsc()), realtime_ns());
+            assert!(
+                (before.saturating_sub(50_000)..=after + 50_000).contains(&ns),
+                "{before} {ns} {after}"
+            );
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! One word per thread that says "inside an emit", so that a mapping can be taken away without emit paying for it.
+//!
+//! A thread's word counts: even outside an emit, odd inside. Emit stores to it, and a compiler fence later reads the
+//! pointer to the mapping; no atomic read-modify-write, no CPU fence. The side that takes the mapping away pays: it
+//! publishes the new pointer, has the kernel run a barrier on every CPU that runs one of our threads (`membarrier`),
+//! and then waits until every word that it finds odd has *changed*. It need not become even, which a busy thread might
+//! never be seen doing.
+//!
+//! ```text
+//! emit                                  whoever takes the mapping away
+//!   word = c + 1     (Relaxed)            pointer = new
+//!   compiler fence                        membarrier        ── SYNC(membarrier)
+//!   p = pointer      (Acquire)            for each odd word: wait until it is another value
+//!   …                                     free the old mapping
+//!   word = c + 2     (Release) ─────────── SYNC(leave): Acquire
+//! ```
+//!
+//! After the barrier either the store of the odd word is visible to us, or the thread will load the new pointer.
+//!
+//! A nested emit, out of a signal handler, finds the word odd and leaves it alone. A handler that runs between the load
+//! and the store of `c` makes the word go `c+1, c+2` and back to `c+1`: still a change, and still odd while inside.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use std::time::{Duration, Instant};
+
+use nrt_trace_abi::clock::ClockParams;
+use rustix::thread::{MembarrierCommand, membarrier};
+
+use crate::process::{gettid, thread_exists};
+
+/// Threads that have a word of their own; more share one.
+pub const MAX_THREADS: usize = 4096;
+
+/// A thread's place in the table: two cache lines, so that neighbours don't disturb each other.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Slot {
+    /// Even: outside. Odd: inside.
+    word: AtomicU64,
+    /// `tid | uses << 32`; 0 when free. The count of uses keeps a sweeper that found the old thread gone from freeing
+    /// the place of a new thread with the same number.
+    owner: AtomicU64,
+    /// The thread's copy of the clock: selector, base tsc, base ns, multiplier. Only the owner touches it.
+    clock: [AtomicU64; 4],
+}
+
+static SLOTS: [Slot; MAX_THREADS] = [const {
+    Slot {
+        word: AtomicU64::new(0),
+        owner: AtomicU64::new(0),
+        clock: [const { AtomicU64::new(0) }; 4],
+    }
+}; MAX_THREADS];
+
+/// Slots at and above this have never been used.
+static HIGH: AtomicUsize = AtomicUsize::new(0);
+
+/// Threads without a slot that are inside.
+static CROWD: AtomicU64 = AtomicU64::new(0);
+
+/// Grows whenever [`sweep`] freed slots: threads of the crowd then try again.
+static SWEEPS: AtomicU64 = AtomicU64::new(0);
+
+/// Selector value that no page has: nothing is cached.
+const NO_CLOCK: u64 = u64::MAX;
+
+/// What a thread knows of itself. Zero in a new thread.
+#[derive(Debug)]
+#[repr(C)]
+struct Own {
+    /// Which attach of which process the rest belongs to; 0 for none.
+    instance: AtomicU64,
+    /// Slot number plus one; 0: one of the crowd.
+    slot: AtomicU64,
+    tid: AtomicU64,
+    /// Value of [`SWEEPS`] when it last looked for a slot.
+    sweeps: AtomicU64,
+}
+
+#[cfg(target_arch = "x86_64")]
+mod tls {
+    //! Initial-exec thread-local storage, which stable Rust can't ask for. In a shared library a `thread_local!` costs
+    //! a call to `__tls_get_addr` (1.2 ns more), and its first use in a dlopened library calls malloc, which emit must
+    //! not do in a signal handler.
+
+    use super::Own;
+
+    core::arch::global_asm!(
+        ".pushsection .tbss.__nrt_trace_own,\"awT\",@nobits",
+        ".hidden __nrt_trace_own",
+        ".globl __nrt_trace_own",
+        ".type __nrt_trace_own, @object",
+        ".size __nrt_trace_own, 32",
+        ".p2align 3",
+        "__nrt_trace_own:",
+        ".zero 32",
+        ".popsection",
+    );
+
+    const _: () = assert!(size_of::<Own>() == 32 && align_of::<Own>() == 8);
+
+    #[inline]
+    pub(super) fn with<R>(f: impl FnOnce(&Own) -> R) -> R {
+        let own: *const Own;
+        // SAFETY: reads the thread pointer and the symbol's offset from it, which the loader has fixed; touches nothing
+        // else, and the result is the same at each execution in a thread.
+        unsafe {
+            core::arch::asm!(
+                "mov {own}, qword ptr fs:[0]",
+                "add {own}, qword ptr [rip + __nrt_trace_own@GOTTPOFF]",
+                own = out(reg) own,
+                options(pure, nomem, nostack),
+            );
+        }
+        // SAFETY: the symbol is 32 zeroed bytes, aligned to 8, in this thread's static TLS block, which outlives every
+        // call made on the thread. `Own` is four atomics (zero is valid), so a signal handler on the same thread may
+        // use it too.
+        f(unsafe { &*own })
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod tls {
+    //! Where initial-exec storage can't be asked for: a constant, drop-free thread-local.
+
+    use super::{AtomicU64, Own};
+
+    thread_local! {
+        static OWN: Own = const {
+            Own {
+                instance: AtomicU64::new(0),
+                slot: AtomicU64::new(0),
+                tid: AtomicU64::new(0),
+                sweeps: AtomicU64::new(0),
+            }
+        };
+    }
+
+    #[inline]
+    pub(super) fn with<R>(f: impl FnOnce(&Own) -> R) -> R {
+        OWN.with(f)
+    }
+}
+
+/// The calling thread is inside: what [`crate::publish::Published::get`] gives stays mapped until this is dropped.
+#[derive(Debug)]
+pub struct Inside {
+    place: Place,
+    tid: u64,
+    /// Bound to its thread.
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// Leaving stores this value.
+    Outermost(&'static Slot, u64),
+    /// An emit of the same thread was interrupted; it stays inside.
+    Nested(&'static Slot),
+    /// No slot of its own.
+    Crowd,
+}
+
+/// Marks the calling thread as inside. `instance` names this attach of this process; 0 gives `None`.
+///
+/// The first call of a thread in an instance makes one system call (`gettid`); later ones none.
+#[inline]
+pub fn enter(instance: u64) -> Option<Inside> {
+    if instance == 0 {
+        return None;
+    }
+    tls::with(|own| {
+        if own.instance.load(Ordering::Relaxed) != instance {
+            register(own, instance);
+        }
+        let tid = own.tid.load(Ordering::Relaxed);
+        let number = own.slot.load(Ordering::Relaxed);
+        let place = match usize::try_from(number.wrapping_sub(1))
+            .ok()
+            .and_then(|at| SLOTS.get(at))
+        {
+            Some(slot) => {
+                let count = slot.word.load(Ordering::Relaxed);
+                if count & 1 == 0 {
+                    slot.word.store(count + 1, Ordering::Relaxed);
+                    Place::Outermost(slot, count + 2)
+                } else {
+                    Place::Nested(slot)
+                }
+            }
+            None => join_crowd(own),
+        };
+        // SYNC(membarrier): the compiler keeps the order; the CPU's is the other side's business.
+        compiler_fence(Ordering::SeqCst);
+        Some(Inside {
+            place,
+            tid,
+            _not_send: std::marker::PhantomData,
+        })
+    })
+}
+
+impl Drop for Inside {
+    #[inline]
+    fn drop(&mut self) {
+        match self.place {
+            // SYNC(leave): whoever sees the word changed also sees everything that was done inside.
+            Place::Outermost(slot, after) => slot.word.store(after, Ordering::Release),
+            Place::Nested(_) => {}
+            Place::Crowd => {
+                CROWD.fetch_sub(1, Ordering::Release);
+            }
+        }
+    }
+}
+
+impl Inside {
+    /// Kernel number of the thread.
+    #[inline]
+    #[must_use]
+    pub fn tid(&self) -> u64 {
+        self.tid
+    }
+
+    /// The clock parameters that the thread keeps, if they came under `selector`.
+    #[inline]
+    #[must_use]
+    pub fn clock(&self, selector: u64) -> Option<ClockParams> {
+        let [kept, base_tsc, base_ns, mult] = &self.slot()?.clock;
+        (kept.load(Ordering::Relaxed) == selector).then(|| ClockParams {
+            base_tsc: base_tsc.load(Ordering::Relaxed),
+            base_ns: base_ns.load(Ordering::Relaxed),
+            mult: mult.load(Ordering::Relaxed),
+        })
+    }
+
+    /// The clock parameters that the thread keeps, whatever their selector.
+    #[must_use]
+    pub fn last_clock(&self) -> Option<ClockParams> {
+        let selector = self.slot()?.clock[0].load(Ordering::Relaxed);
+        if selector == NO_CLOCK {
+            None
+        } else {
+            self.clock(selector)
+        }
+    }
+
+    /// Keeps clock parameters that came under `selector`.
+    pub fn keep_clock(&self, selector: u64, params: ClockParams) {
+        let Some(slot) = self.slot() else { return };
+        // A signal handler may interrupt: it must not find the new selector with old parameters.
+        slot.clock[0].store(NO_CLOCK, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        slot.clock[1].store(params.base_tsc, Ordering::Relaxed);
+        slot.clock[2].store(params.base_ns, Ordering::Relaxed);
+        slot.clock[3].store(params.mult, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        slot.clock[0].store(selector, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn slot(&self) -> Option<&'static Slot> {
+        match self.place {
+            Place::Outermost(slot, _) | Place::Nested(slot) => Some(slot),
+            Place::Crowd => None,
+        }
+    }
+}
+
+#[cold]
+fn join_crowd(own: &Own) -> Place {
+    if own.sweeps.load(Ordering::Relaxed) != SWEEPS.load(Ordering::Relaxed) {
+        // Slots were freed: look for one when this thread comes next.
+        own.instance.store(0, Ordering::Relaxed);
+    }
+    // SeqCst: a full barrier, since the other side's membarrier was not meant for this word.
+    CROWD.fetch_add(1, Ordering::SeqCst);
+    Place::Crowd
+}
+
+/// Finds the calling thread a slot. May be interrupted by a signal handler that does the same: the handler's slot is
+/// then found again by its number.
+#[cold]
+fn register(own: &Own, instance: u64) {
+    let tid = gettid();
+    own.sweeps
+        .store(SWEEPS.load(Ordering::Relaxed), Ordering::Relaxed);
+    let number = claim(tid).map_or(0, |at| at as u64 + 1);
+    if let Some(slot) = usize::try_from(number.wrapping_sub(1))
+        .ok()
+        .and_then(|at| SLOTS.get(at))
+    {
+        slot.clock[0].store(NO_CLOCK, Ordering::Relaxed);
+    }
+    own.tid.store(u64::from(tid), Ordering::Relaxed);
+    own.slot.store(number, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    own.instance.store(instance, Ordering::Relaxed);
+}
+
+fn claim(tid: u32) -> Option<usize> {
+    let high = HIGH.load(Ordering::Acquire).min(MAX_THREADS);
+    // A dead thread with this number, or this thread itself under a handler: only the living have numbers of their own.
+    let mine = (0..high).find(|&at| owner_tid(SLOTS[at].owner.load(Ordering::Relaxed)) == tid);
+    if let Some(at) = mine {
+        let owner = SLOTS[at].owner.load(Ordering::Relaxed);
+        let again = u64::from(tid) | ((owner >> 32) + 1) << 32;
+        if owner_tid(owner) == tid
+            && SLOTS[at]
+                .owner
+                .compare_exchange(owner, again, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+        {
+            return Some(at);
+        }
+    }
+    let free = (0..MAX_THREADS).find(|&at| {
+        SLOTS[at].owner.load(Ordering::Relaxed) == 0
+            && SLOTS[at]
+                .owner
+                .compare_exchange(
+                    0,
+                    u64::from(tid) | 1 << 32,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                )
+                .is_ok()
+    })?;
+    HIGH.fetch_max(free + 1, Ordering::AcqRel);
+    Some(free)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the low half holds the thread's number"
+)]
+const fn owner_tid(owner: u64) -> u32 {
+    owner as u32
+}
+
+/// Frees the slots of threads that are gone. Called now and then by one background thread.
+pub fn sweep() {
+    /// Marks a slot that is being cleaned: no thread has this number.
+    const CLEANING: u64 = u32::MAX as u64;
+    let mut freed = false;
+    for slot in &SLOTS[..HIGH.load(Ordering::Acquire).min(MAX_THREADS)] {
+        let owner = slot.owner.load(Ordering::Relaxed);
+        if owner == 0 || thread_exists(owner_tid(owner)) {
+            continue;
+        }
+        if slot
+            .owner
+            .compare_exchange(owner, CLEANING, Ordering::AcqRel, Ordering::Relaxed)
+            .is_err()
+        {
+            continue; // a new thread of that number was quicker
+        }
+        // It died inside: nobody will make the word even again.
+        let word = slot.word.load(Ordering::Relaxed);
+        slot.word.store(word + (word & 1), Ordering::Release);
+        slot.owner.store(0, Ordering::Release);
+        freed = true;
+    }
+    if freed {
+        SWEEPS.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// In a forked child, before anything is published in it: nobody but the calling thread exists, and it is outside.
+pub fn forget_all() {
+    for slot in &SLOTS[..HIGH.load(Ordering::Relaxed).min(MAX_THREADS)] {
+        slot.word.store(0, Ordering::Relaxed);
+        slot.owner.store(0, Ordering::Relaxed);
+    }
+    HIGH.store(0, Ordering::Relaxed);
+    CROWD.store(0, Ordering::Relaxed);
+}
+
+/// Registers this process for expedited barriers. False where the kernel or a sandbox refuses them: then
+/// [`wait_until_left`] never succeeds, and what was published stays mapped.
+#[must_use]
+pub fn barriers_work() -> bool {
+    membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
+        && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+}
+
+/// Waits until every thread that is inside now, and may hold a pointer that was replaced before this call, has left.
+///
+/// False if some had not by `deadline` (a thread that is stopped inside an emit), or barriers don't work.
+#[must_use]
+pub fn wait_until_left(deadline: Instant) -> bool {
+    // SYNC(membarrier).
+    if membarrier(MembarrierCommand::PrivateExpedited).is_err() {
+        return false;
+    }
+    for slot in &SLOTS[..HIGH.load(Ordering::Acquire).min(MAX_THREADS)] {
+        // SYNC(leave).
+        let seen = slot.word.load(Ordering::Acquire);
+        let owner = slot.owner.load(Ordering::Relaxed);
+        if seen & 1 == 0 {
+            continue;
+        }
+        while slot.word.load(Ordering::Acquire) == seen {
+            if owner == 0 || !thread_exists(owner_tid(owner)) {
+                break;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+    while CROWD.load(Ordering::SeqCst) != 0 {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    true
+}
