@@ -5,7 +5,12 @@
 //! device's clock with the host's. Whoever reads a ring keeps the last [`REMEMBERED`] executions of it; daemon and
 //! exporters share these rules so that their answers agree.
 
-use crate::payload::{ExecCore, ExecPost, ExecPre, ExecWait, TimestampSync};
+use crate::event::HARDWARE_MASK;
+use crate::payload::{
+    CcExecBarrierStart, CcExecBarrierStop, CcExecStart, CcExecStop, DeviceExecStart,
+    DeviceExecStop, ExecCore, ExecPost, ExecPre, ExecWait, HwNotify, NcModelSwitchStart,
+    NcModelSwitchStop, NumErrInstant, TimestampSync,
+};
 use crate::{EventType, Phase};
 
 /// Executions that are remembered for each ring, newest first to stay.
@@ -93,6 +98,77 @@ pub fn told_by(trace_type: u32, phase: u32, data: &[u64; 5]) -> Option<(u32, Fac
     Some((exec_key(exec_id), fact))
 }
 
+/// When and in which execution something happened on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnDevice {
+    /// Device clock, ns.
+    pub nc_timestamp_ns: u64,
+    /// Execution (its low 32 bits). The end of a span does not say: it is the one of the start with the same event
+    /// type, NeuronCore and `tracking_id`.
+    pub exec_id: Option<u32>,
+    /// Whether JSON shows the model, which this event does not know itself.
+    pub wants_model: bool,
+}
+
+/// What a hardware event says of device time; `None` for host events and for phases without payload.
+#[inline]
+#[must_use]
+pub fn on_device(trace_type: u32, phase: u32, data: &[u64; 5]) -> Option<OnDevice> {
+    if trace_type >= 64 || HARDWARE_MASK >> trace_type & 1 == 0 {
+        return None;
+    }
+    let (nc_timestamp_ns, exec_id) = match (
+        EventType::from_value(trace_type)?,
+        Phase::from_value(phase)?,
+    ) {
+        (EventType::CcExecBarrier, Phase::Start) => {
+            let p = CcExecBarrierStart::from_data(data);
+            (p.nc_timestamp_ns, Some(p.exec_id))
+        }
+        (EventType::DeviceExec, Phase::Start) => {
+            let p = DeviceExecStart::from_data(data);
+            (p.nc_timestamp_ns, Some(p.exec_id))
+        }
+        (EventType::CcExec, Phase::Start) => {
+            let p = CcExecStart::from_data(data);
+            (p.nc_timestamp_ns, Some(p.exec_id))
+        }
+        (EventType::NumErr, Phase::Instant) => {
+            let p = NumErrInstant::from_data(data);
+            (p.nc_timestamp_ns, Some(p.exec_id))
+        }
+        (EventType::HwNotify, _) => {
+            let p = HwNotify::from_data(data);
+            (p.nc_timestamp_ns, Some(exec_key(p.exec_id)))
+        }
+        (EventType::TimestampSync, _) => {
+            let p = TimestampSync::from_data(data);
+            (p.nc_timestamp_ns, Some(exec_key(p.exec_id)))
+        }
+        (EventType::NcModelSwitch, Phase::Start) => {
+            let p = NcModelSwitchStart::from_data(data);
+            (p.nc_timestamp_ns, Some(exec_key(p.exec_id)))
+        }
+        (EventType::CcExecBarrier, Phase::Stop) => {
+            (CcExecBarrierStop::from_data(data).nc_timestamp_ns, None)
+        }
+        (EventType::DeviceExec, Phase::Stop) => {
+            (DeviceExecStop::from_data(data).nc_timestamp_ns, None)
+        }
+        (EventType::CcExec, Phase::Stop) => (CcExecStop::from_data(data).nc_timestamp_ns, None),
+        (EventType::NcModelSwitch, Phase::Stop) => {
+            (NcModelSwitchStop::from_data(data).nc_timestamp_ns, None)
+        }
+        _ => return None,
+    };
+    let wants_model = exec_id.is_some() && matches!(trace_type, 7 | 13);
+    Some(OnDevice {
+        nc_timestamp_ns,
+        exec_id,
+        wants_model,
+    })
+}
+
 /// An execution's number as executions are compared: its low 32 bits.
 #[inline]
 #[must_use]
@@ -107,6 +183,7 @@ pub const fn exec_key(exec_id: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::{FieldValue, layout};
 
     #[test]
     fn only_the_execute_path_and_sync_points_tell() {
@@ -131,6 +208,35 @@ mod tests {
             "an unknown phase has no payload"
         );
         assert_eq!(told_by(64 + 17, 0, &data), None);
+    }
+
+    /// The typed match above against the table: every hardware payload with a device time is covered.
+    #[test]
+    fn device_times_are_those_of_the_layouts() {
+        let data = std::array::from_fn(|i| 0x1111_1111_2222_2222 * (i as u64 + 1));
+        for event in EventType::ALL {
+            for phase in Phase::ALL {
+                let hardware = HARDWARE_MASK >> event.value() & 1 != 0;
+                let layout = layout(event, phase).filter(|_| hardware);
+                let read = |name: &str| match layout?.field(name)?.read(&data) {
+                    FieldValue::Unsigned(value) => Some(value),
+                    _ => None,
+                };
+                let expected = read("nc_timestamp_ns").map(|nc_timestamp_ns| OnDevice {
+                    nc_timestamp_ns,
+                    exec_id: read("exec_id").map(exec_key),
+                    wants_model: layout
+                        .is_some_and(|l| l.json_keys.iter().any(|k| k.field.is_none())),
+                });
+                assert_eq!(
+                    on_device(event.value(), phase.value(), &data),
+                    expected,
+                    "{event} {phase}"
+                );
+            }
+        }
+        assert_eq!(on_device(7, 3, &data), None);
+        assert_eq!(on_device(64 + 7, 0, &data), None);
     }
 
     #[test]
