@@ -1,1 +1,34 @@
-//! Stub.
+//! The trace collector: programs attach to it, it hands them rings to write to, reads the rings, and serves what it read.
+//!
+//! ```text
+//!  programs ──producer.sock──▶ registry thread ◀── commands ── gRPC (control.sock) ◀── nrt-tracectl and others
+//!      │                        owns every producer and run            │
+//!      ▼                                                               ▼
+//!   shared rings ◀──────────── reads, never writes ────────── one thread per fetch
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`config`] | settings: command line, environment, file |
+//! | `listen` | the two sockets, made under a lock |
+//! | `handshake` | what a program says of itself, and what the kernel says of it |
+//! | `registry` | the thread that owns producers and runs: attach, arm, disarm, death |
+//! | `run` | captures: scope, filters, start, stop, what is consumed |
+//! | `drain` | reading rings: segments, cursors, correlations, the fetch stream |
+//! | `strings` | names, merged |
+//! | `upkeep` | clocks of the control pages, memory ahead of the rings |
+//! | `rpc` | the control API |
+//!
+//! The binary `nrt-traced` is a shell around [`Daemon::start`]; the command line tool starts the same daemon inside
+//! itself when none is running. The library installs no logger and no signal handler.
+
+#![forbid(unsafe_code)]
+
+pub mod config;
+mod drain;
+mod listen;
+mod run;
+mod strings;
+
+pub use config::{Budgets, Config, ConfigError, Flags};
+pub use listen::StartError;

@@ -1,0 +1,75 @@
+//! The command line of `nrt-traced`.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::{Config, ConfigError, raw};
+
+/// Collects trace events from the processes of this host.
+///
+/// Programs attach on the producer socket; nrt-tracectl starts, stops and reads captures on the control socket. Ends
+/// on SIGTERM or SIGINT. Exit status: 0 after a signal, 1 for a failure, 2 for bad usage or configuration.
+#[derive(Clone, Debug, Default, Parser)]
+#[command(name = "nrt-traced", version, max_term_width = 100)]
+pub struct Flags {
+    /// Control socket [default: /run/nrt-trace/control.sock]
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "NRT_TRACE_SOCKET",
+        hide_env_values = true
+    )]
+    pub socket: Option<PathBuf>,
+
+    /// Socket that programs attach to [default: /run/nrt-trace/producer.sock]
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "NRT_TRACE_PRODUCER_SOCKET",
+        hide_env_values = true
+    )]
+    pub producer_socket: Option<PathBuf>,
+
+    /// Configuration file (TOML); without it the defaults hold
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+
+    /// Folder of the daemon's lock and state [default: the folder of the control socket]
+    #[arg(long, value_name = "DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+impl Flags {
+    /// The settings that flags, environment and file give together.
+    ///
+    /// # Errors
+    /// As [`Config::from_toml`], or the file can't be read.
+    pub fn resolve(self) -> Result<Config, ConfigError> {
+        let mut config = Config::default();
+        let mut state_dir = self.state_dir;
+        if let Some(path) = self.config {
+            let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read {
+                path: path.clone(),
+                source,
+            })?;
+            let read = raw::parse(&text).and_then(|mut raw| {
+                state_dir = state_dir.take().or(raw.state_dir.take());
+                raw.apply(&mut config)
+            });
+            read.map_err(|error| ConfigError::InFile {
+                path,
+                error: Box::new(error),
+            })?;
+        }
+        if let Some(path) = self.socket {
+            config.control_socket = path;
+        }
+        if let Some(path) = self.producer_socket {
+            config.producer_socket = path;
+        }
+        config.state_dir = state_dir.unwrap_or_else(|| config.folder());
+        config.validate()?;
+        Ok(config)
+    }
+}

@@ -1,0 +1,116 @@
+//! The configuration file as it is written. Each key is documented here, once.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::{Config, ConfigError};
+
+/// The keys of a configuration file, all optional.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Raw {
+    /// Path of the control socket. Default `/run/nrt-trace/control.sock`.
+    control_socket: Option<PathBuf>,
+    /// Path of the producer socket. Default `/run/nrt-trace/producer.sock`.
+    producer_socket: Option<PathBuf>,
+    /// Folder of lock and state. Default: the folder of the control socket.
+    pub(super) state_dir: Option<PathBuf>,
+    /// Permission bits of the control socket, as octal digits in a string. Default `"0660"`.
+    control_mode: Option<String>,
+    /// Permission bits of the producer socket. Default `"0666"`.
+    producer_mode: Option<String>,
+    /// Events kept for each NC of each process when a start does not say. Default 1048576.
+    default_max_events_per_nc: Option<u64>,
+    /// NCs that get a ring in a process whose cores are not known. Default 8.
+    default_cores: Option<u32>,
+    /// How long a start waits for producers when it does not say, ms. Default 250.
+    arm_timeout_ms: Option<u32>,
+    /// How long a stop waits for producers, ms. Default 100.
+    disarm_timeout_ms: Option<u32>,
+    /// Name of the machine in traces. Default: the cloud's instance id where known, else the host name.
+    instance_id: Option<String>,
+    /// Processes attached at a time. Default 1024.
+    max_producers: Option<usize>,
+    /// Processes of one user attached at a time. Default 512.
+    max_producers_per_uid: Option<usize>,
+    /// Bytes of one process's rings in one run. Default 64 GiB (memory is taken only as events come).
+    max_segment_bytes: Option<u64>,
+    /// Bytes of shared memory really taken, above which no process is armed. Default: half of the machine's memory.
+    memory_budget_bytes: Option<u64>,
+    /// Bytes of unread events of ended processes; beyond it the oldest are given up. Default: a quarter of the
+    /// machine's memory.
+    ended_budget_bytes: Option<u64>,
+    /// Bytes of each process's table of names. Default 1048576.
+    string_table_bytes: Option<u64>,
+    /// Bytes of all names that the daemon remembers. Default 268435456.
+    names_budget_bytes: Option<u64>,
+    /// Seconds after which a token's run that nobody asks for and that has no process is given up; 0: never.
+    /// Default 3600.
+    forgotten_run_s: Option<u64>,
+    /// For tests only: rings below 1024 events.
+    test_small_rings: Option<bool>,
+}
+
+/// Reads the text of a configuration file.
+pub(super) fn parse(text: &str) -> Result<Raw, ConfigError> {
+    toml::from_str(text).map_err(|error| ConfigError::Syntax {
+        line: error
+            .span()
+            .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1),
+        problem: error.message().lines().collect::<Vec<_>>().join(" "),
+    })
+}
+
+impl Raw {
+    /// Writes the keys that are there over `config`.
+    pub(super) fn apply(self, config: &mut Config) -> Result<(), ConfigError> {
+        set(&mut config.control_socket, self.control_socket);
+        set(&mut config.producer_socket, self.producer_socket);
+        set(&mut config.state_dir, self.state_dir);
+        set(
+            &mut config.control_mode,
+            mode("control_mode", self.control_mode)?,
+        );
+        set(
+            &mut config.producer_mode,
+            mode("producer_mode", self.producer_mode)?,
+        );
+        set(
+            &mut config.default_max_events_per_nc,
+            self.default_max_events_per_nc,
+        );
+        set(&mut config.default_cores, self.default_cores);
+        set(&mut config.arm_timeout_ms, self.arm_timeout_ms);
+        set(&mut config.disarm_timeout_ms, self.disarm_timeout_ms);
+        config.instance_id = self.instance_id.or(config.instance_id.take());
+        let budgets = &mut config.budgets;
+        set(&mut budgets.producers, self.max_producers);
+        set(&mut budgets.producers_per_uid, self.max_producers_per_uid);
+        set(&mut budgets.segment_bytes, self.max_segment_bytes);
+        set(&mut budgets.memory_bytes, self.memory_budget_bytes);
+        set(&mut budgets.ended_bytes, self.ended_budget_bytes);
+        set(&mut budgets.string_table_bytes, self.string_table_bytes);
+        set(&mut budgets.names_bytes, self.names_budget_bytes);
+        set(&mut budgets.forgotten_run_s, self.forgotten_run_s);
+        set(&mut config.test_small_rings, self.test_small_rings);
+        Ok(())
+    }
+}
+
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn mode(key: &'static str, text: Option<String>) -> Result<Option<u32>, ConfigError> {
+    text.map(|text| {
+        u32::from_str_radix(&text, 8).map_err(|_| ConfigError::Value {
+            key,
+            value: format!("{text:?}"),
+            allowed: "octal digits such as \"0660\", at most \"0777\"",
+        })
+    })
+    .transpose()
+}

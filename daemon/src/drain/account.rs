@@ -1,0 +1,85 @@
+//! Accounts as messages.
+
+use nrt_trace_proto::v1;
+use nrt_trace_ring::{Account, Cursor};
+
+/// The message of a ring's account.
+pub(crate) fn ring_account(
+    producer_id: u32,
+    nc: usize,
+    account: &Account,
+    exact: bool,
+) -> v1::RingAccount {
+    v1::RingAccount {
+        producer_id,
+        nc_idx: u32::try_from(nc).unwrap_or(u32::MAX),
+        claimed: account.claimed,
+        delivered: account.delivered,
+        lost: account.lost,
+        pending: account.pending,
+        unread: account.unread,
+        dropped_in_flight: account.dropped_in_flight,
+        dropped_lapped: account.dropped_lapped,
+        dropped_seq: account.dropped_seq,
+        overwritten: account.overwritten(),
+        abandoned: account.abandoned,
+        exact,
+    }
+}
+
+/// What a cursor alone can say, of a ring whose words are not to be believed: nothing beyond it exists.
+pub(crate) fn without_ring(cursor: &Cursor) -> Account {
+    Account {
+        claimed: cursor.next(),
+        delivered: cursor.delivered(),
+        lost: cursor.lost(),
+        pending: cursor.pending().len() as u64,
+        abandoned: cursor.abandoned(),
+        ..Account::default()
+    }
+}
+
+/// Whether nothing of an account is open: every claim was delivered, dropped, given up, or overwritten beyond doubt.
+///
+/// A producer that ended without a word may have died inside an emit. Then a claim is missing that nobody dropped; if
+/// none is missing, there was no such emit.
+pub(crate) fn is_settled(account: &Account) -> bool {
+    account.unread == 0 && account.overwritten() == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_claim_of_a_dead_producer_leaves_doubt() {
+        let whole = Account {
+            claimed: 10,
+            delivered: 9,
+            lost: 1,
+            dropped_lapped: 1,
+            ..Account::default()
+        };
+        assert!(is_settled(&whole));
+        assert!(!is_settled(&Account {
+            delivered: 8,
+            pending: 1,
+            ..whole
+        }));
+        assert!(!is_settled(&Account {
+            delivered: 8,
+            unread: 1,
+            ..whole
+        }));
+        let message = ring_account(3, 4, &whole, true);
+        assert_eq!(
+            (
+                message.producer_id,
+                message.nc_idx,
+                message.overwritten,
+                message.exact
+            ),
+            (3, 4, 0, true)
+        );
+    }
+}

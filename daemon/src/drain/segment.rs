@@ -1,0 +1,202 @@
+//! A segment as the daemon holds it: it made the file, and only ever reads it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nrt_trace_abi::layout::{SegmentLayout, WORD_BYTES, ring, segment};
+use nrt_trace_ring::Reader;
+use nrt_trace_shm::{ReadMapping, ReadWord, ShmError, memfd};
+
+/// Memory that a ring gets when it is made: all of the smallest ring, 1,024 events of a larger one.
+const FIRST_BYTES: u64 = 128 << 10;
+/// Memory that a ring in use has ahead of its tail.
+const AHEAD_BYTES: u64 = 4 << 20;
+
+/// The rings of one producer in one run.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    /// The daemon's own copy of every size and offset (I7).
+    layout: SegmentLayout,
+    map: ReadMapping,
+    fd: OwnedFd,
+    /// The number that the gates carry while it is in use.
+    generation: u64,
+    /// For each ring, in the layout's order, the bytes that have memory already.
+    allocated: Vec<AtomicU64>,
+}
+
+impl Segment {
+    /// Makes the file, writes its header, takes the first memory of each ring, seals it.
+    pub(crate) fn create(
+        layout: SegmentLayout,
+        run_id: [u64; 2],
+        generation: u64,
+        producer_id: u32,
+    ) -> Result<Self, ShmError> {
+        let fd = memfd::create("nrt-trace-segment", layout.bytes())?;
+        memfd::write_words(&fd, &layout.header(run_id, generation, producer_id))?;
+        let map = ReadMapping::map(&fd, layout.bytes())?;
+        memfd::seal_size(&fd)?;
+        let allocated = layout.ncs().map(|_| AtomicU64::new(0)).collect();
+        let segment = Self {
+            layout,
+            map,
+            fd,
+            generation,
+            allocated,
+        };
+        for (ring, nc) in segment.layout.ncs().enumerate() {
+            segment.extend(ring, nc, FIRST_BYTES)?;
+        }
+        Ok(segment)
+    }
+
+    /// Takes memory ahead of the tail of each ring in use, until its first lap is done.
+    ///
+    /// Then producers neither wait for the kernel's zeroing nor pay for the pages in their own memory limit. A ring
+    /// without events gets nothing: most processes use few of the rings that they have.
+    pub(crate) fn allocate_ahead(&self) -> Result<(), ShmError> {
+        let cap = self.layout.geometry().cap();
+        for (ring, nc) in self.layout.ncs().enumerate() {
+            // The tail's page has memory since the segment was made: looking takes none.
+            let tail = self
+                .ring(nc)
+                .map_or(0, |words| words[ring::TAIL].get())
+                .min(cap);
+            if tail > 0 {
+                self.extend(ring, nc, ring::words(tail) * WORD_BYTES + AHEAD_BYTES)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to it that the first `bytes` of the ring of `nc` have memory.
+    fn extend(&self, ring: usize, nc: usize, bytes: u64) -> Result<(), ShmError> {
+        let (Some(word), Some(allocated)) = (self.layout.ring_word(nc), self.allocated.get(ring))
+        else {
+            return Ok(());
+        };
+        let bytes = bytes.min(self.layout.ring_words() as u64 * WORD_BYTES);
+        // Relaxed: one thread at a time extends; the number orders nothing.
+        let done = allocated.load(Ordering::Relaxed);
+        // In steps of some size: a call for each page would cost more than the memory.
+        if bytes > done && (bytes - done >= AHEAD_BYTES / 4 || done == 0 || self.is_whole(bytes)) {
+            memfd::allocate(&self.fd, word as u64 * WORD_BYTES + done, bytes - done)?;
+            allocated.store(bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn is_whole(&self, bytes: u64) -> bool {
+        bytes == self.layout.ring_words() as u64 * WORD_BYTES
+    }
+
+    /// Sizes and offsets.
+    pub(crate) fn layout(&self) -> &SegmentLayout {
+        &self.layout
+    }
+
+    /// The number that its gates carry.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Bytes promised.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.layout.bytes()
+    }
+
+    /// Bytes of memory really taken.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        memfd::resident_bytes(&self.fd).unwrap_or(0)
+    }
+
+    /// The file, to be sent to its producer.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn ring(&self, nc: usize) -> Option<&[ReadWord]> {
+        let first = self.layout.ring_word(nc)?;
+        self.map
+            .words()
+            .get(first..first + self.layout.ring_words())
+    }
+
+    /// The ring of `nc`.
+    pub(crate) fn reader(&self, nc: usize) -> Option<Reader<'_, ReadWord>> {
+        Reader::new(self.ring(nc)?, *self.layout.geometry())
+    }
+
+    /// Events for an NC without a ring, and with an index out of range, as the producer counts them.
+    pub(crate) fn unplaced(&self) -> [u64; 2] {
+        [segment::NO_RING, segment::NC_OUT_OF_RANGE].map(|at| self.map.words()[at].get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nrt_trace_abi::record::Draft;
+    use nrt_trace_ring::Producer;
+    use nrt_trace_shm::WriteMapping;
+
+    use super::*;
+
+    fn segment(cap: u64, ncs: &[usize]) -> Segment {
+        let layout = SegmentLayout::new(cap, ncs.iter().copied()).unwrap();
+        Segment::create(layout, [1, 2], 3, 4).unwrap()
+    }
+
+    fn emit(segment: &Segment, nc: usize, events: u64) {
+        let map = WriteMapping::map(segment.fd(), segment.bytes()).unwrap();
+        let first = segment.layout.ring_word(nc).unwrap();
+        let ring = Producer::new(&map.words()[first..], segment.layout.geometry()).unwrap();
+        for _ in 0..events {
+            let _ = ring.push(&Draft::default(), || 0);
+        }
+    }
+
+    #[test]
+    fn memory_comes_ahead_of_the_tail_and_only_to_rings_in_use() {
+        let segment = segment(0x10_0000, &[0, 1]);
+        let first = segment.resident_bytes();
+        assert!(
+            (2 * FIRST_BYTES..2 * FIRST_BYTES + 16384).contains(&first),
+            "{first}"
+        );
+        segment.allocate_ahead().unwrap();
+        assert_eq!(segment.resident_bytes(), first, "nothing was emitted");
+        emit(&segment, 1, 1);
+        segment.allocate_ahead().unwrap();
+        let ahead = segment.resident_bytes();
+        assert!(
+            (first + AHEAD_BYTES - FIRST_BYTES..first + AHEAD_BYTES + 8192).contains(&ahead),
+            "{ahead}"
+        );
+        segment.allocate_ahead().unwrap();
+        emit(&segment, 1, 1);
+        segment.allocate_ahead().unwrap();
+        assert_eq!(
+            segment.resident_bytes(),
+            ahead,
+            "one event does not call for more"
+        );
+        emit(&segment, 1, 40_000);
+        segment.allocate_ahead().unwrap();
+        assert!(segment.resident_bytes() >= ring::words(40_000) * 8 + AHEAD_BYTES);
+    }
+
+    #[test]
+    fn a_small_ring_has_all_its_memory_at_once_and_never_more() {
+        let segment = segment(1024, &[5]);
+        emit(&segment, 5, 10_000);
+        segment.allocate_ahead().unwrap();
+        assert!(segment.resident_bytes() <= segment.bytes());
+        let reader = segment.reader(5).unwrap();
+        assert_eq!(
+            reader.claimed(&nrt_trace_ring::Cursor::default()),
+            Ok(10_000)
+        );
+        assert!(segment.reader(4).is_none());
+    }
+}

@@ -1,0 +1,185 @@
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+
+use super::*;
+
+fn config() -> (tempfile::TempDir, Config) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config::embedded_in(folder.path());
+    (folder, config)
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn sockets_have_their_modes_and_leave_nothing_behind() {
+    let (folder, config) = config();
+    let sockets = Sockets::open(&config).unwrap();
+    let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&config.control_socket), 0o600);
+    assert_eq!(mode(&config.producer_socket), 0o666);
+    drop(sockets);
+    assert_eq!(names(folder.path()), [] as [&str; 0]);
+}
+
+/// Case G05: the second daemon is refused, the first goes on.
+#[test]
+fn g05_a_live_daemon_is_not_replaced() {
+    let (_folder, config) = config();
+    let first = Sockets::open(&config).unwrap();
+    let error = Sockets::open(&config).unwrap_err();
+    assert!(
+        matches!(&error, StartError::AlreadyRunning { path } if *path == config.control_socket),
+        "{error}"
+    );
+    // With state of its own it still meets the sockets' locks, and without the locks the live sockets.
+    let other = tempfile::tempdir().unwrap();
+    let elsewhere = Config {
+        state_dir: other.path().to_owned(),
+        ..config.clone()
+    };
+    assert!(matches!(
+        Sockets::open(&elsewhere),
+        Err(StartError::AlreadyRunning { .. })
+    ));
+    std::fs::remove_file(lock::beside(&config.control_socket)).unwrap();
+    assert!(matches!(
+        Sockets::open(&elsewhere),
+        Err(StartError::AlreadyRunning { .. })
+    ));
+    rustix::net::connect(
+        bind_free_socket(),
+        &rustix::net::SocketAddrUnix::new(&config.control_socket).unwrap(),
+    )
+    .unwrap();
+    drop(first);
+}
+
+fn bind_free_socket() -> OwnedFd {
+    rustix::net::socket(
+        rustix::net::AddressFamily::UNIX,
+        rustix::net::SocketType::STREAM,
+        None,
+    )
+    .unwrap()
+}
+
+/// Case G05: a killed daemon leaves socket files; the next start replaces them.
+#[test]
+fn g05_a_dead_daemons_sockets_are_replaced() {
+    let (_folder, config) = config();
+    let first = Sockets::open(&config).unwrap();
+    let Sockets {
+        control,
+        producer,
+        files,
+    } = first;
+    drop((control, producer)); // the listeners are gone, their files are not
+    std::mem::drop(std::fs::remove_file(
+        config.state_dir.join("nrt-traced.lock"),
+    ));
+    std::mem::drop(std::fs::remove_file(lock::beside(&config.control_socket)));
+    std::mem::drop(std::fs::remove_file(lock::beside(&config.producer_socket)));
+    assert!(config.control_socket.exists() && config.producer_socket.exists());
+    let second = Sockets::open(&config).unwrap();
+    drop(files);
+    assert!(
+        config.control_socket.exists(),
+        "the old daemon's clean-up leaves the new one's socket"
+    );
+    drop(second);
+}
+
+#[test]
+fn g05_of_many_starters_at_once_one_lives() {
+    let (_folder, config) = config();
+    drop(UnixListener::bind(&config.control_socket).unwrap()); // a stale file to fight for
+    for _ in 0..20 {
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let starters: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| Sockets::open(&config)))
+                .collect();
+            starters
+                .into_iter()
+                .map(|starter| starter.join().unwrap())
+                .collect()
+        });
+        assert_eq!(
+            results.iter().filter(|result| result.is_ok()).count(),
+            1,
+            "{results:?}"
+        );
+    }
+}
+
+#[test]
+fn a_thing_that_is_no_socket_is_left_alone() {
+    let (_folder, config) = config();
+    for path in [&config.control_socket, &config.producer_socket] {
+        std::fs::write(path, "precious").unwrap();
+        let error = Sockets::open(&config).unwrap_err();
+        assert!(
+            matches!(&error, StartError::NotASocket { path: at } if at == path),
+            "{error}"
+        );
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "precious");
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
+#[test]
+fn a_socket_of_another_kind_is_left_alone() {
+    let (_folder, config) = config();
+    let other = UnixDatagram::bind(&config.control_socket).unwrap();
+    let error = Sockets::open(&config).unwrap_err();
+    assert!(matches!(error, StartError::ForeignSocket { .. }), "{error}");
+    drop(other);
+    Sockets::open(&config).unwrap(); // nobody holds it now
+}
+
+/// Case G07.
+#[test]
+fn g07_a_long_path_is_refused_with_path_length_and_limit() {
+    let (folder, mut config) = config();
+    let room = socket_path_of_length(folder.path(), 107);
+    config.control_socket = room;
+    drop(Sockets::open(&config).unwrap());
+    config.control_socket = socket_path_of_length(folder.path(), 108);
+    let message = Sockets::open(&config).unwrap_err().to_string();
+    assert!(
+        message.contains(config.control_socket.to_str().unwrap()),
+        "{message}"
+    );
+    assert!(
+        message.contains("108") && message.contains("107"),
+        "{message}"
+    );
+}
+
+fn socket_path_of_length(folder: &Path, bytes: usize) -> PathBuf {
+    let room = bytes - folder.as_os_str().len() - 1;
+    folder.join("s".repeat(room))
+}
+
+#[test]
+fn a_missing_folder_is_made_if_its_parent_exists() {
+    let (folder, _) = config();
+    let made = folder.path().join("run");
+    drop(Sockets::open(&Config::embedded_in(&made)).unwrap());
+    assert_eq!(
+        std::fs::metadata(&made).unwrap().permissions().mode() & 0o777,
+        0o755
+    );
+    let deep = folder.path().join("a/b");
+    let message = Sockets::open(&Config::embedded_in(&deep))
+        .unwrap_err()
+        .to_string();
+    assert!(message.contains(deep.to_str().unwrap()), "{message}");
+}

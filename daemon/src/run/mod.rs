@@ -1,0 +1,2 @@
+//! Captures.
+pub(crate) mod error;
