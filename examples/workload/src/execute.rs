@@ -6,7 +6,7 @@
 
 use std::io;
 
-use nrt_trace_model::payload::{
+use nrt_trace_client::payload::{
     CcExecBarrierStart, CcExecBarrierStop, CcExecStart, CcExecStop, CcPrepare, CcSchedule,
     ConsumeErrorNotifications, ConsumePoolStdio, ConsumeTopspCcNotifications,
     ConsumeTpbStatusNotifications, DeviceExecStart, DeviceExecStop, DmemBufBatchCopyin, EncBarrier,

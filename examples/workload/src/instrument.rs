@@ -3,9 +3,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use nrt_trace_client::{Event, Tracer, TrackingId};
-use nrt_trace_model::EventType;
-use nrt_trace_model::payload::Payload;
+use nrt_trace_client::payload::Payload;
+use nrt_trace_client::{Event, EventType, Tracer, TrackingId};
 
 use crate::report::Count;
 
@@ -80,7 +79,7 @@ impl Instrument {
         let result = work();
         let stop = |id| {
             self.tracer
-                .emit_with_seq(Event::stop(kind, self.nc, id).data(data), seq)
+                .emit_with_seq(Event::stop(kind, self.nc, Some(id)).data(data), seq)
         };
         self.count(kind, tracking.and_then(stop));
         result
@@ -140,7 +139,7 @@ impl Drop for Span<'_> {
         let stopped = tracking.and_then(|id| {
             instrument
                 .tracer
-                .emit(Event::stop(kind, instrument.nc, id).data(data))
+                .emit(Event::stop(kind, instrument.nc, Some(id)).data(data))
         });
         instrument.count(kind, stopped);
     }

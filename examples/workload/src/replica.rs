@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::io;
 
-use nrt_trace_model::EventType;
-use nrt_trace_model::payload::{
+use nrt_trace_client::EventType;
+use nrt_trace_client::payload::{
     AsyncSemaWait, CcLoadStart, CcLoadStop, DmemBufBatchCopyin, DmemBufBatchCopyout,
     DmemBufCopyout, HostccBuildContext, HostccLoad, ModelLoadStop, PostRequest, TensorRead,
     TensorReadBatch, TensorWriteBatch,

@@ -1,6 +1,6 @@
 //! The runtime's calls on tensors and device memory, each with its events.
 
-use nrt_trace_model::payload::{
+use nrt_trace_client::payload::{
     DmaMemAllocStart, DmaMemAllocStop, DmaMemDeallocStart, DmaMemDeallocStop, DmemBufCopyin,
     TensorAlloc, TensorFree, TensorWrite,
 };
@@ -8,7 +8,7 @@ use nrt_trace_model::payload::{
 use crate::device::Memory;
 use crate::instrument::Instrument;
 
-/// Usage types of device memory (`nrt_trace_model::names::usage_type`).
+/// Usage types of device memory, as the model numbers them.
 pub(crate) mod usage {
     /// Code of the matrix engine.
     pub(crate) const INSTR_PE: u32 = 1;
@@ -20,7 +20,7 @@ pub(crate) mod usage {
     pub(crate) const TENSOR: u32 = 12;
 }
 
-/// The memory kind of all device buffers (`nrt_trace_model::names::mem_type`): HBM.
+/// The memory kind of all device buffers: HBM.
 pub(crate) const HBM: u8 = 2;
 
 /// A tensor on the device.

@@ -28,7 +28,7 @@ pub fn run_worker(args: &WorkerArgs) -> Result<(), WorkloadError> {
     let config = &args.config;
     config.check()?;
     let name = worker_name(args.rank);
-    let tracer = Tracer::attach(Options::new().name(&name));
+    let tracer = Tracer::attach(Options::named(&name));
 
     let first = args.rank * config.threads;
     let members =

@@ -54,7 +54,8 @@ fn every_span_is_stopped_when_a_worker_is_killed() {
     assert_eq!(output.status.code(), Some(1));
     assert!(!report.check.ok);
     for worker in &report.workers {
-        assert_eq!(worker.steps, 20);
+        // The other thread of the killed process may have been a step behind, and its neighbours with it.
+        assert!((19..=20).contains(&worker.steps), "{worker:?}");
         assert_eq!(worker.complete, worker.rank != 2);
         assert!(worker.failure.is_some());
         for (name, count) in &worker.events {
