@@ -106,6 +106,9 @@ unsafe impl ZeroAnyTime for AtomicU64 {}
 // SAFETY: null is a valid pointer value; an atomic pointer owns nothing.
 unsafe impl<T> ZeroAnyTime for AtomicPtr<T> {}
 
+// SAFETY: made of parts for which it holds.
+unsafe impl<A: ZeroAnyTime, B: ZeroAnyTime> ZeroAnyTime for (A, B) {}
+
 /// A value in pages of its own that read as zeros in a forked child, from its first instruction on.
 ///
 /// `pthread_atfork` handlers run late, and not at all for `clone`, `_Fork` or the raw system call; the kernel's

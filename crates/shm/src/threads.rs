@@ -283,6 +283,8 @@ fn join_crowd(own: &Own) -> Place {
 #[cold]
 fn register(own: &Own, instance: u64) {
     let tid = gettid();
+    // Not yet a registered thread: what the table says of a thread of this number is a dead one's.
+    let fresh = own.tid.load(Ordering::Relaxed) != u64::from(tid);
     own.sweeps
         .store(SWEEPS.load(Ordering::Relaxed), Ordering::Relaxed);
     let number = claim(tid).map_or(0, |at| at as u64 + 1);
@@ -291,6 +293,11 @@ fn register(own: &Own, instance: u64) {
         .and_then(|at| SLOTS.get(at))
     {
         slot.clock[0].store(NO_CLOCK, Ordering::Relaxed);
+        if fresh {
+            // It may have died inside, and left the word odd.
+            let word = slot.word.load(Ordering::Relaxed);
+            slot.word.store(word + (word & 1), Ordering::Release);
+        }
     }
     own.tid.store(u64::from(tid), Ordering::Relaxed);
     own.slot.store(number, Ordering::Relaxed);

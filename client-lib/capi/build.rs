@@ -1,0 +1,9 @@
+//! Link options of the shared library.
+
+fn main() {
+    // Never unloaded: the background thread and the fork handler run its code, whatever the host does with dlclose.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    // The file's own name, so that a program linked with -lnrt_trace finds it in the build tree.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libnrt_trace.so");
+    println!("cargo::rerun-if-changed=build.rs");
+}

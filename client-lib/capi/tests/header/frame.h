@@ -1,0 +1,98 @@
+/**
+ * nrt_trace.h - emit Neuron system-trace events into shared-memory rings that nrt-traced reads.
+ *
+ * Link with -lnrt_trace. Nothing has to be called first: the library attaches to the daemon in the background when it
+ * is loaded, and without a daemon every function here is a cheap no-op. Functions may be called from any thread. The
+ * two that emit may also be called from a signal handler: they take no lock, allocate nothing, and make no system call
+ * but one gettid at a thread's first event.
+ *
+ * Environment: NRT_TRACE_DISABLE=1 turns the library off; NRT_TRACE_WAIT_MS=n makes loading it wait, at most n ms, until
+ * events are recorded; NRT_TRACE_PRODUCER_SOCKET names the daemon's socket; NRT_TRACE_LOG=warn or debug lets the
+ * background thread write to standard error.
+ *
+ * Generated from the event table; do not edit.
+ */
+#ifndef NRT_TRACE_H
+#define NRT_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What an event is about. */
+typedef enum nrt_sys_trace_event_type {
+@TYPES@
+    NRT_SYS_TRACE_EVENT_TYPE_COUNT = 46
+} nrt_sys_trace_event_type_t;
+
+/** Where in its span an event stands. */
+typedef enum nrt_sys_trace_event_phase {
+    NRT_SYS_TRACE_EVENT_PHASE_START = 0,
+    NRT_SYS_TRACE_EVENT_PHASE_STOP = 1,
+    NRT_SYS_TRACE_EVENT_PHASE_INSTANT = 2
+} nrt_sys_trace_event_phase_t;
+
+@STRUCTS@
+/** The payload of an event: 40 bytes; the member is chosen by type and phase. */
+typedef union nrt_sys_trace_event_data {
+    uint64_t words[5];
+    uint8_t bytes[40];
+@MEMBERS@
+} nrt_sys_trace_event_data_t;
+
+/**
+ * Records an event, if a run captures this NeuronCore and this type.
+ *
+ * nc_idx       NeuronCore as this process counts them; 256 and above is recorded as 0 and counted.
+ * tracking_id  ties a stop to its start: give a stop what its start returned. 0: the event gets an id of its own.
+ * data         the payload, read during the call; NULL for zeros.
+ *
+ * Returns the tracking id that was recorded, 0 if nothing was.
+ */
+uint64_t nrt_sys_trace_new_event(nrt_sys_trace_event_type_t type, nrt_sys_trace_event_phase_t phase, uint32_t nc_idx,
+                                 uint64_t tracking_id, const nrt_sys_trace_event_data_t *data);
+
+/** The same, for an event that belongs to the asynchronous request nrta_seq_id. */
+uint64_t nrt_sys_trace_new_event_with_seq(nrt_sys_trace_event_type_t type, nrt_sys_trace_event_phase_t phase,
+                                          uint32_t nc_idx, uint64_t tracking_id,
+                                          const nrt_sys_trace_event_data_t *data, uint64_t nrta_seq_id);
+
+/**
+ * The 50-bit id of a name, which is kept for whoever reads the trace. A pure function of the bytes; it may be called at
+ * any time, with or without a daemon, and repeated calls cost a look-up.
+ *
+ * s  a zero-terminated UTF-8 string, read during the call.
+ *
+ * Returns 0 if s is NULL or not UTF-8.
+ */
+uint64_t nrt_sys_trace_capture_intern_string(uint32_t nc_idx, const char *s);
+
+/** Waits at most timeout_ms until events of this process are recorded; true if they are. Not for signal handlers. */
+bool nrt_trace_wait_armed(uint32_t timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+
+#if defined(__cplusplus) && __cplusplus >= 201103L
+#define NRT_TRACE_ASSERT(condition, what) static_assert(condition, what)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define NRT_TRACE_ASSERT(condition, what) _Static_assert(condition, what)
+#else
+#define NRT_TRACE_ASSERT_JOIN(a, b) a##b
+#define NRT_TRACE_ASSERT_NAME(line) NRT_TRACE_ASSERT_JOIN(nrt_trace_assert_, line)
+#define NRT_TRACE_ASSERT(condition, what) typedef char NRT_TRACE_ASSERT_NAME(__LINE__)[(condition) ? 1 : -1]
+#endif
+
+NRT_TRACE_ASSERT(sizeof(nrt_sys_trace_event_data_t) == 40, "payload union");
+@CHECKS@
+
+#undef NRT_TRACE_ASSERT
+#undef NRT_TRACE_ASSERT_NAME
+#undef NRT_TRACE_ASSERT_JOIN
+
+#endif

@@ -1,0 +1,70 @@
+//! The one background thread: finds the daemon, keeps the connection, tries again when it is lost.
+
+use std::time::{Duration, Instant};
+
+use nrt_trace_shm::{clock, process as host, socket, threads};
+
+use crate::process::{self, Status, TSC_FORBIDDEN};
+use crate::session::{self, Session};
+use crate::tracer::Options;
+use crate::{environment, log};
+
+/// First and longest pause between two attempts to connect.
+const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
+
+/// Starts the thread, once in a process; false if tracing is turned off or no thread can be had.
+pub(crate) fn start(options: Options) -> bool {
+    if environment::is_on("NRT_TRACE_DISABLE") {
+        return false;
+    }
+    if !process::claim_start() {
+        return true;
+    }
+    log::set_up();
+    if !process::protect_from_fork() {
+        log::write(
+            log::DEBUG,
+            "the kernel can't wipe pages on fork; relying on the fork handler",
+        );
+    }
+    TSC_FORBIDDEN.store(!clock::tsc_allowed(), std::sync::atomic::Ordering::Relaxed);
+    let started = host::spawn_quiet("nrt-trace", move || run(&options));
+    if let Err(error) = &started {
+        log::write(log::WARN, &format!("no background thread: {error}"));
+        process::set_status(Status::NoDaemon);
+    }
+    started.is_ok()
+}
+
+fn run(options: &Options) {
+    let barriers = threads::barriers_work();
+    if !barriers {
+        log::write(
+            log::WARN,
+            "membarrier is refused here: old segments stay mapped",
+        );
+    }
+    let path = environment::producer_socket(options.socket.as_ref());
+    let mut keep = session::Kept::new(barriers);
+    let mut pause = RETRY.0;
+    loop {
+        match socket::connect(&path) {
+            Ok(fd) => match Session::attach(fd, options, &mut keep) {
+                Ok(session) => {
+                    pause = RETRY.0;
+                    let ended = session.serve(&mut keep);
+                    log::write(log::DEBUG, &format!("connection lost: {ended}"));
+                }
+                Err(error) => {
+                    log::write(log::WARN, &format!("not attached: {error}"));
+                    pause = RETRY.1;
+                }
+            },
+            Err(error) => log::write(log::DEBUG, &format!("no daemon: {error}")),
+        }
+        process::set_status(Status::NoDaemon);
+        keep.without_daemon(Instant::now());
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(RETRY.1);
+    }
+}

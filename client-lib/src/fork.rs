@@ -1,0 +1,50 @@
+//! Fork: the child has nothing of its parent's tracer, and makes its own when it is safe to.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use nrt_trace_shm::{process as host, threads};
+
+use crate::tracer::Options;
+use crate::{background, environment, process};
+
+/// The options of the first attach, for children.
+static OPTIONS: OnceLock<Options> = OnceLock::new();
+
+/// Whether a child attaches in the fork handler.
+static FOLLOW: AtomicBool = AtomicBool::new(false);
+
+/// Keeps the options for children, and registers the handler, once.
+pub(crate) fn remember(options: &Options) {
+    let mut first = false;
+    OPTIONS.get_or_init(|| {
+        first = true;
+        options.clone()
+    });
+    if first {
+        FOLLOW.store(
+            environment::is_on("NRT_TRACE_FOLLOW_FORK"),
+            Ordering::Relaxed,
+        );
+        // Without memory for a handler, a child still has its words wiped by the kernel.
+        let _no_handler = host::on_fork_in_child(in_child);
+    }
+}
+
+/// Runs in a forked child, on its only thread, before `fork` returns.
+extern "C" fn in_child() {
+    process::wipe();
+    threads::forget_all();
+    if FOLLOW.load(Ordering::Relaxed) {
+        attach_again();
+    }
+}
+
+/// In a forked child of an attached process: starts attaching. Elsewhere nothing. For calls that may allocate.
+pub(crate) fn attach_again() {
+    if process::status() == process::Status::Idle
+        && let Some(options) = OPTIONS.get()
+    {
+        background::start(options.clone());
+    }
+}

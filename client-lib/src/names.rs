@@ -1,0 +1,117 @@
+//! Interned names: a table of the process's own that is always there, and the daemon's, when there is one.
+//!
+//! The process's table is the same bounded, append-only format in zeroed memory of the program's image (untouched pages
+//! cost nothing). It keeps what was interned before the daemon came, and gives it again to each later daemon: a program
+//! that interns its model names at start and is captured an hour later has its names. Interning takes no lock and
+//! allocates nothing.
+
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use nrt_trace_abi::layout::{StringTableLayout, strings};
+use nrt_trace_model::strings::get_id;
+use nrt_trace_ring::strings::{StringCursor, append};
+use nrt_trace_shm::threads;
+use nrt_trace_shm::{ShmError, WriteMapping, memfd};
+
+use crate::process;
+
+const LOCAL_BYTES: u64 = strings::DEFAULT_BYTES;
+const LOCAL_WORDS: usize = (LOCAL_BYTES / 8) as usize;
+
+/// The process's own table.
+static LOCAL: [AtomicU64; LOCAL_WORDS] = [const { AtomicU64::new(0) }; LOCAL_WORDS];
+
+/// Ids that are in the table: open addressing, at twice the number of entries.
+static KNOWN: [AtomicU64; 2 * 8192] = [const { AtomicU64::new(0) }; 2 * 8192];
+
+/// Looks at so many places before the set counts as full.
+const PROBES: usize = 64;
+
+/// The string table that the daemon reads.
+#[derive(Debug)]
+pub(crate) struct SharedNames {
+    mapping: WriteMapping,
+    layout: StringTableLayout,
+}
+
+impl SharedNames {
+    /// Checks and maps a received table.
+    pub(crate) fn map(fd: &OwnedFd, bytes: u64) -> Result<Self, ShmError> {
+        let layout = StringTableLayout::new(bytes).ok_or(ShmError::BadSize { bytes })?;
+        memfd::check(fd, bytes)?;
+        Ok(Self {
+            mapping: WriteMapping::map(fd, bytes)?,
+            layout,
+        })
+    }
+
+    fn append(&self, id: u64, bytes: &[u8], nc: u32) {
+        // A full table has counted it; the id stays unresolved.
+        let _full = append(self.mapping.words(), &self.layout, id, bytes, nc);
+    }
+}
+
+/// The id of `bytes`, with the name kept for whoever reads the trace. `nc` is the NeuronCore it was interned for, which
+/// is only noted. A name that finds no room still has its id.
+pub fn intern_bytes(nc: u32, bytes: &[u8]) -> u64 {
+    let id = get_id(bytes);
+    if note(id) {
+        let _full = append(&LOCAL, &local_layout(), id, bytes, nc);
+        // SYNC(names): with the fence in `share_all`. Either that one finds the entry above in the process's table, or
+        // we find the daemon's table below; perhaps both, and then the name is told twice, which does no harm.
+        fence(Ordering::SeqCst);
+        if let Some(inside) = threads::enter(process::instance())
+            && let Some(shared) = process::names().get(&inside)
+        {
+            shared.append(id, bytes, nc);
+        }
+    }
+    id
+}
+
+/// Notes an id as known; true the first time.
+fn note(id: u64) -> bool {
+    let start = home(id);
+    for probe in 0..PROBES {
+        let place = &KNOWN[(start + probe) % KNOWN.len()];
+        match place.load(Ordering::Relaxed) {
+            0 => match place.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(taken) if taken == id => return false,
+                Err(_) => {}
+            },
+            known if known == id => return false,
+            _ => {}
+        }
+    }
+    // More names than the table has entries for: count it as any other that finds no room.
+    LOCAL[strings::FULL].fetch_add(1, Ordering::Relaxed);
+    false
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "taken modulo a small length"
+)]
+const fn home(id: u64) -> usize {
+    id as usize % KNOWN.len()
+}
+
+fn local_layout() -> StringTableLayout {
+    StringTableLayout::new(LOCAL_BYTES).expect("1 MiB is whole pages")
+}
+
+/// Tells the daemon every name of this process, after its table was published.
+pub(crate) fn share_all() {
+    fence(Ordering::SeqCst); // SYNC(names)
+    let Some(inside) = threads::enter(process::instance()) else {
+        return;
+    };
+    let Some(shared) = process::names().get(&inside) else {
+        return;
+    };
+    StringCursor::new(local_layout()).poll(&LOCAL[..], |id, bytes, nc| {
+        shared.append(id, bytes, u32::try_from(nc).unwrap_or(0));
+    });
+}

@@ -1,0 +1,102 @@
+//! What the process's one tracer consists of: a few statics, reached without a lock.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use nrt_trace_shm::page::{MappedPage, WipedOnFork};
+use nrt_trace_shm::publish::Published;
+
+use crate::names::SharedNames;
+use crate::segment::Segment;
+
+/// The control page; zeros (every gate closed) while there is no daemon.
+pub(crate) static CONTROL: MappedPage = MappedPage::new();
+
+/// Which attach of which process this is, and how far it has come. Zero in a forked child.
+static WORDS: WipedOnFork<(AtomicU64, AtomicU64)> =
+    WipedOnFork::new((AtomicU64::new(0), AtomicU64::new(0)));
+
+/// What the daemon shares with this process. Nothing in a forked child, so that it can't write its parent's rings.
+static SHARED: WipedOnFork<(Published<Segment>, Published<SharedNames>)> =
+    WipedOnFork::new((Published::none(), Published::none()));
+
+/// True if the time stamp counter may not be read here.
+pub(crate) static TSC_FORBIDDEN: AtomicBool = AtomicBool::new(false);
+
+/// How far attaching has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Status {
+    /// The background thread was never started, or this is a forked child.
+    Idle = 0,
+    /// It is on its way to a daemon.
+    Connecting = 1,
+    /// No daemon answered; it tries again from time to time.
+    NoDaemon = 2,
+    /// Attached; no run covers this process.
+    Attached = 3,
+    /// Attached; a run covers this process, and its segment is coming.
+    Arming = 4,
+    /// Events are being recorded.
+    Armed = 5,
+}
+
+/// The instance number: 0 while this process has never been attached.
+#[inline]
+pub(crate) fn instance() -> u64 {
+    // Relaxed: what it guards is published on its own.
+    WORDS.get().0.load(Ordering::Relaxed)
+}
+
+/// Makes threads register themselves afresh: called once for each attach.
+pub(crate) fn new_instance() {
+    WORDS.get().0.fetch_add(1, Ordering::Relaxed);
+}
+
+#[inline]
+pub(crate) fn segment() -> &'static Published<Segment> {
+    &SHARED.get().0
+}
+
+#[inline]
+pub(crate) fn names() -> &'static Published<SharedNames> {
+    &SHARED.get().1
+}
+
+pub(crate) fn status() -> Status {
+    match WORDS.get().1.load(Ordering::Acquire) {
+        1 => Status::Connecting,
+        2 => Status::NoDaemon,
+        3 => Status::Attached,
+        4 => Status::Arming,
+        5 => Status::Armed,
+        _ => Status::Idle,
+    }
+}
+
+pub(crate) fn set_status(status: Status) {
+    WORDS.get().1.store(status as u64, Ordering::Release);
+}
+
+/// Claims the right to start the background thread: true once for each process.
+pub(crate) fn claim_start() -> bool {
+    let (idle, connecting) = (Status::Idle as u64, Status::Connecting as u64);
+    WORDS
+        .get()
+        .1
+        .compare_exchange(idle, connecting, Ordering::AcqRel, Ordering::Relaxed)
+        .is_ok()
+}
+
+/// Has the kernel wipe the statics in forked children; false if it can't.
+pub(crate) fn protect_from_fork() -> bool {
+    WORDS.protect().is_ok() & SHARED.protect().is_ok()
+}
+
+/// What the kernel's wipe does, by hand, for kernels that can't, in a child that has just been forked.
+pub(crate) fn wipe() {
+    WORDS.get().0.store(0, Ordering::Relaxed);
+    WORDS.get().1.store(Status::Idle as u64, Ordering::Relaxed);
+    // Leaked on purpose: the parent's mapping stays, unused, until this process ends or calls exec.
+    let _parents_segment = segment().replace(None);
+    let _parents_names = names().replace(None);
+}

@@ -1,0 +1,313 @@
+//! A connection to the daemon: attach, arm, disarm.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use nrt_trace_abi::message::{
+    self, Arm, Armed, BadMessage, Disarm, Disarmed, Go, Hello, MAX_BYTES, Message, Refuse, Welcome,
+};
+use nrt_trace_shm::publish::Retired;
+use nrt_trace_shm::{ShmError, control, memfd, socket, threads};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use zerocopy::IntoBytes;
+
+use crate::names::{self, SharedNames};
+use crate::process::{self, CONTROL, Status};
+use crate::segment::{BadSegment, Segment};
+use crate::tracer::Options;
+use crate::{environment, log};
+
+/// How long the daemon may take to answer Hello.
+const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a Disarm waits for threads to leave; the daemon waits 100 ms for the answer.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(80);
+/// Housekeeping period.
+const TICK: Duration = Duration::from_secs(1);
+/// `errno` of an answer for which there is none better.
+const EINVAL: u32 = 22;
+
+/// Why a connection did not come about, or ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    Closed,
+    Shm(ShmError),
+    Message(BadMessage),
+    /// The wrong number of descriptors came with a message.
+    Descriptors(usize),
+    Refused(String),
+    Timeout,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Closed => write!(f, "the daemon closed it"),
+            Self::Shm(error) => write!(f, "{error}"),
+            Self::Message(error) => write!(f, "{error}"),
+            Self::Descriptors(count) => write!(f, "{count} descriptors came with a message"),
+            Self::Refused(reason) => write!(f, "the daemon refuses: {reason}"),
+            Self::Timeout => write!(f, "the daemon did not answer"),
+        }
+    }
+}
+
+impl From<ShmError> for Ended {
+    fn from(error: ShmError) -> Self {
+        Self::Shm(error)
+    }
+}
+
+impl From<BadMessage> for Ended {
+    fn from(error: BadMessage) -> Self {
+        Self::Message(error)
+    }
+}
+
+/// What outlives a connection.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// Segments that a thread may still be writing.
+    retired: Vec<Retired<Segment>>,
+    /// String tables that a thread may still be writing.
+    retired_names: Vec<Retired<SharedNames>>,
+    barriers: bool,
+    /// How long to go on without a daemon, as the last one said.
+    orphan_keep: Duration,
+    alone_since: Option<Instant>,
+}
+
+impl Kept {
+    /// At most so many mappings wait to be taken back; more are left in place for good.
+    const MOST: usize = 64;
+
+    pub(crate) fn new(barriers: bool) -> Self {
+        Self {
+            retired: Vec::new(),
+            retired_names: Vec::new(),
+            barriers,
+            orphan_keep: Duration::from_secs(600),
+            alone_since: None,
+        }
+    }
+
+    /// Takes the published segment away; true if no thread can be writing it any more.
+    fn retire_segment(&mut self) -> bool {
+        let Some(old) = process::segment().replace(None) else {
+            return true;
+        };
+        self.retired.push(old);
+        self.collect(Instant::now() + LEAVE_TIMEOUT);
+        self.retired.is_empty()
+    }
+
+    /// Unmaps what nobody uses any more.
+    fn collect(&mut self, deadline: Instant) {
+        if self.barriers {
+            self.retired = std::mem::take(&mut self.retired)
+                .into_iter()
+                .filter_map(|old| old.reclaim(deadline).err())
+                .collect();
+            self.retired_names = std::mem::take(&mut self.retired_names)
+                .into_iter()
+                .filter_map(|old| old.reclaim(deadline).err())
+                .collect();
+        }
+        self.retired.truncate(Self::MOST);
+        self.retired_names.truncate(Self::MOST);
+    }
+
+    fn tick(&mut self) {
+        if !self.retired.is_empty() || !self.retired_names.is_empty() {
+            self.collect(Instant::now());
+        }
+        threads::sweep();
+    }
+
+    /// Called while there is no connection: after the time that the daemon told, stop capturing and unmap.
+    pub(crate) fn without_daemon(&mut self, now: Instant) {
+        let since = *self.alone_since.get_or_insert(now);
+        if now.duration_since(since) >= self.orphan_keep && process::instance() != 0 {
+            log::write(log::WARN, "no daemon came back: capturing stops");
+            let _left = CONTROL.clear();
+            self.retire_segment();
+        }
+        self.tick();
+    }
+}
+
+/// An attached connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    fd: OwnedFd,
+}
+
+impl Session {
+    /// Says Hello and takes what the daemon shares.
+    pub(crate) fn attach(fd: OwnedFd, options: &Options, keep: &mut Kept) -> Result<Self, Ended> {
+        let session = Self { fd };
+        socket::send(&session.fd, hello(options).as_bytes(), &[])?;
+        if !session.readable(WELCOME_TIMEOUT)? {
+            return Err(Ended::Timeout);
+        }
+        let mut buffer = [0; MAX_BYTES];
+        let (packet, fds) = session.receive(&mut buffer)?;
+        if message::kind_of(packet)? == Refuse::KIND {
+            let refuse: Refuse = message::parse(packet)?;
+            return Err(Ended::Refused(
+                refuse.text().unwrap_or("(no reason)").to_owned(),
+            ));
+        }
+        let welcome: Welcome = message::parse(packet)?;
+        let Ok([page, table]) = <[OwnedFd; 2]>::try_from(fds) else {
+            return Err(Ended::Descriptors(0));
+        };
+        memfd::check(&page, control::BYTES)?;
+        let table = SharedNames::map(&table, welcome.string_bytes)?;
+
+        // Closed gates first, then what an earlier daemon left goes.
+        CONTROL.map(&page)?;
+        keep.alone_since = None;
+        keep.orphan_keep = Duration::from_secs(welcome.orphan_keep_s.into());
+        keep.retire_segment();
+        process::new_instance();
+        keep.retired_names
+            .extend(process::names().replace(Some(Box::new(table))));
+        names::share_all();
+        process::set_status(if welcome.run_follows == 0 {
+            Status::Attached
+        } else {
+            Status::Arming
+        });
+        log::write(
+            log::DEBUG,
+            &format!("attached as producer {}", welcome.producer_id),
+        );
+        Ok(session)
+    }
+
+    /// Does what the daemon asks for, until the connection ends.
+    pub(crate) fn serve(&self, keep: &mut Kept) -> Ended {
+        let mut buffer = [0; MAX_BYTES];
+        loop {
+            match self.readable(TICK) {
+                Ok(false) => keep.tick(),
+                Ok(true) => {
+                    let handled = self
+                        .receive(&mut buffer)
+                        .and_then(|(packet, fds)| self.handle(packet, fds, keep));
+                    if let Err(ended) = handled {
+                        return ended;
+                    }
+                }
+                Err(ended) => return ended,
+            }
+        }
+    }
+
+    fn handle(&self, packet: &[u8], fds: Vec<OwnedFd>, keep: &mut Kept) -> Result<(), Ended> {
+        match message::kind_of(packet)? {
+            Arm::KIND => {
+                let arm: Arm = message::parse(packet)?;
+                let Ok([fd]) = <[OwnedFd; 1]>::try_from(fds) else {
+                    return Err(Ended::Descriptors(0));
+                };
+                self.arm(&arm, &fd, keep)
+            }
+            Go::KIND => {
+                message::parse::<Go>(packet)?;
+                process::set_status(Status::Armed);
+                Ok(())
+            }
+            Disarm::KIND => {
+                let disarm: Disarm = message::parse(packet)?;
+                process::set_status(Status::Attached);
+                let quiescent = keep.retire_segment();
+                log::write(
+                    log::DEBUG,
+                    &format!("run {} ended, quiescent: {quiescent}", disarm.generation),
+                );
+                let answer = Disarmed {
+                    header: Disarmed::header(),
+                    generation: disarm.generation,
+                    quiescent: u32::from(quiescent),
+                    reserved: 0,
+                };
+                Ok(socket::send(&self.fd, answer.as_bytes(), &[])?)
+            }
+            kind => Err(Ended::Message(BadMessage::Kind { kind })),
+        }
+    }
+
+    /// Maps a run's segment and publishes it; the gates open only after the daemon has our answer.
+    fn arm(&self, arm: &Arm, fd: &OwnedFd, keep: &mut Kept) -> Result<(), Ended> {
+        keep.retire_segment();
+        let errno = match Segment::map(fd, arm.segment_bytes, arm.generation) {
+            Ok(segment) => {
+                log::write(
+                    log::DEBUG,
+                    &format!("run {}: {} bytes", arm.generation, arm.segment_bytes),
+                );
+                process::set_status(Status::Arming);
+                keep.retired
+                    .extend(process::segment().replace(Some(Box::new(segment))));
+                0
+            }
+            Err(BadSegment::Shm(error)) => {
+                log::write(log::WARN, &format!("the segment can't be mapped: {error}"));
+                error
+                    .raw_os_error()
+                    .and_then(|errno| u32::try_from(errno).ok())
+                    .unwrap_or(EINVAL)
+            }
+            Err(BadSegment::Header) => {
+                log::write(log::WARN, "the segment's header contradicts itself");
+                EINVAL
+            }
+        };
+        let answer = Armed {
+            header: Armed::header(),
+            generation: arm.generation,
+            errno,
+            reserved: 0,
+        };
+        Ok(socket::send(&self.fd, answer.as_bytes(), &[])?)
+    }
+
+    fn receive<'a>(&self, buffer: &'a mut [u8]) -> Result<(&'a [u8], Vec<OwnedFd>), Ended> {
+        let received = socket::receive(&self.fd, buffer)?;
+        if received.bytes == 0 {
+            return Err(Ended::Closed);
+        }
+        Ok((&buffer[..received.bytes], received.fds))
+    }
+
+    /// Waits for a message, or for the end of the connection.
+    fn readable(&self, timeout: Duration) -> Result<bool, Ended> {
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().cast_signed(),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let mut fds = [PollFd::from_borrowed_fd(self.fd.as_fd(), PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(count) => Ok(count > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(errno) => Err(Ended::Shm(ShmError::Os {
+                what: "wait for the daemon",
+                source: errno.into(),
+            })),
+        }
+    }
+}
+
+fn hello(options: &Options) -> Hello {
+    let mut hello = Hello::new();
+    hello.claimed_pid = std::process::id();
+    hello.worker_gid = environment::worker_gid();
+    hello.set_visible(&environment::visible_cores(&options.cores));
+    hello.set_name(&options.name);
+    hello.set_token(&std::env::var("NRT_TRACE_TOKEN").unwrap_or_default());
+    if let Ok(exe) = std::env::current_exe() {
+        hello.set_exe(&exe.to_string_lossy());
+    }
+    hello
+}
