@@ -1,0 +1,428 @@
+//! The arguments, and the manual that `--help` prints.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use nrt_trace_export::Format;
+
+use crate::output::tell;
+use crate::values::{self, EventTerms, NcList};
+
+/// Where the daemon's control socket is when nobody says otherwise.
+pub(crate) const DEFAULT_SOCKET: &str = "/run/nrt-trace/control.sock";
+
+/// Environment variable with the path of the control socket.
+pub(crate) const SOCKET_VARIABLE: &str = "NRT_TRACE_SOCKET";
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "nrt-tracectl",
+    version,
+    about = "Records and reads traces of NeuronCore workloads",
+    long_about = "Records and reads traces of NeuronCore workloads.\n\n\
+        `record` runs a command and writes its trace to a file; that is all most people need, and it needs no \
+        daemon. `start`, `stop` and `fetch` steer the daemon of this host (nrt-traced), which captures every \
+        process that links libnrt_trace. `demo` shows the whole way on a built-in workload.",
+    after_long_help = "Examples:\n  \
+        nrt-tracectl demo\n  \
+        nrt-tracectl record -o trace.json -- ./train --steps 10\n  \
+        nrt-tracectl start --nc 0-3 --events hardware,^cc_running\n  \
+        nrt-tracectl fetch -o trace.json\n\n\
+        Exit status:\n  \
+        0    done\n  \
+        1    it failed; nothing was consumed\n  \
+        2    an argument is wrong\n  \
+        126  record: the command can't be executed\n  \
+        127  record: the command was not found\n  \
+        else record: the command's own status, or 128 + N if signal N ended it\n\n\
+        Colours are used on a terminal only, and never when NO_COLOR is set.",
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) socket: SocketArg,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Which daemon.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SocketArg {
+    /// Control socket of the daemon
+    #[arg(
+        long = "socket",
+        global = true,
+        value_name = "PATH",
+        env = SOCKET_VARIABLE,
+        help_heading = "Global options",
+        long_help = "Control socket of the daemon [default: /run/nrt-trace/control.sock]"
+    )]
+    path: Option<PathBuf>,
+}
+
+impl SocketArg {
+    /// The path to connect to.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.path
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(DEFAULT_SOCKET))
+    }
+
+    /// Whether somebody named this daemon, so that no other answer will do.
+    pub(crate) fn is_explicit(&self) -> bool {
+        self.path.is_some()
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Start(StartArgs),
+    Stop(StopArgs),
+    Fetch(FetchArgs),
+    Status(StatusArgs),
+    Producers(ProducersArgs),
+    Events(EventsArgs),
+    Record(RecordArgs),
+    Demo(DemoArgs),
+}
+
+/// Which events, of which cores, and how many are kept.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct CaptureArgs {
+    /// Events kept for each NeuronCore of each process
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = values::ring_size,
+        long_help = "Events kept for each NeuronCore of each process while nobody reads them; older ones are \
+            overwritten, and counted. Absent: the daemon's default, 1048576 unless configured. 1 to 1023 become \
+            1024. Memory is taken only as events come, 128 bytes each"
+    )]
+    pub(crate) max_events_per_nc: Option<u64>,
+
+    /// NeuronCores to capture, such as 0-3,8 [default: all]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_parser = values::nc_list,
+        long_help = "NeuronCores to capture: numbers and inclusive ranges, such as 0-3,8. They are cores of the \
+            host; a process whose cores are not known (NEURON_RT_VISIBLE_CORES, NEURON_RT_NUM_CORES) is filtered by \
+            its own numbers [default: all]"
+    )]
+    pub(crate) nc: Option<NcList>,
+
+    /// Event types to capture, such as `hardware,^cc_running` [default: all]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_parser = values::event_terms,
+        long_help = "Event types to capture: names as `nrt-tracectl events` lists them, the groups `hardware` and \
+            `software`, and ^NAME to take one out again, such as hardware,^cc_running [default: all]"
+    )]
+    pub(crate) events: Option<EventTerms>,
+}
+
+/// Which run.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ScopeArg {
+    /// The run of this token instead of the host's
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        default_value = "",
+        hide_default_value = true,
+        long_help = "The run of the processes that carry this NRT_TRACE_TOKEN, instead of the host's. `record` \
+            makes such a run; `status` shows the tokens"
+    )]
+    pub(crate) token: String,
+}
+
+/// Start capturing on this host
+///
+/// Tells the daemon to capture the events of every attached process, and of those that attach later. Each NeuronCore of
+/// each process keeps its newest events until `fetch` takes them. Unread events of the previous run are given up,
+/// and counted, unless --keep is given.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl start\n  \
+    nrt-tracectl start --nc 0-3,8 --events hardware,^cc_running\n  \
+    nrt-tracectl start --max-events-per-nc 4000000 --keep")]
+pub(crate) struct StartArgs {
+    #[command(flatten)]
+    pub(crate) capture: CaptureArgs,
+
+    /// Refuse to start if the previous run has unread events
+    #[arg(long)]
+    pub(crate) keep: bool,
+
+    /// How long to wait until the processes are armed, in ms [default: 250]
+    #[arg(long, value_name = "MS")]
+    pub(crate) arm_timeout: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArg,
+}
+
+/// Stop capturing
+///
+/// Unread events stay until they are fetched or the next start. What each process and core recorded, and what was
+/// lost, is printed.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  nrt-tracectl stop\n  nrt-tracectl stop --discard")]
+pub(crate) struct StopArgs {
+    /// Drop the unread events too
+    #[arg(long)]
+    pub(crate) discard: bool,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArg,
+}
+
+/// Write the unread events to a file, and consume them
+///
+/// The format goes by the file's extension: .json is Neuron's JSON document (`data_version` 2), .nrtt is the native
+/// format, lossless and small. The file is written beside its place, and appears there whole or not at all; only
+/// then are the events consumed. If anything fails before, the next fetch gets them again.
+///
+/// How many events came from each process and core, and what was lost, is said on standard error.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl fetch -o trace.json\n  \
+    nrt-tracectl fetch -o - | jq '.events | length'\n  \
+    nrt-tracectl fetch -o part.nrtt --nc 0-3 --max-events-per-nc 100000\n  \
+    nrt-tracectl fetch --discard")]
+pub(crate) struct FetchArgs {
+    /// File to write, .json or .nrtt; `-` is JSON on standard output
+    #[arg(short, long, value_name = "FILE", required_unless_present = "discard")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Format, whatever the extension says
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<TraceFormat>,
+
+    /// Only these NeuronCores, such as 0-3,8; the others' events stay
+    #[arg(long, value_name = "LIST", value_parser = values::nc_list)]
+    pub(crate) nc: Option<NcList>,
+
+    /// Only these processes; the others' events stay
+    #[arg(long, value_name = "PID,…", value_delimiter = ',', value_parser = values::pid)]
+    pub(crate) process: Vec<i32>,
+
+    /// Only the oldest N events of each NeuronCore of each process; the rest stays
+    #[arg(long, value_name = "N", value_parser = values::ring_size)]
+    pub(crate) max_events_per_nc: Option<u64>,
+
+    /// Give the unread events up instead of writing them
+    #[arg(long, conflicts_with_all = ["output", "to", "max_events_per_nc"])]
+    pub(crate) discard: bool,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArg,
+}
+
+/// Show the daemon and its runs
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl status\n  \
+    nrt-tracectl status --format json | jq '.runs[].capturing'\n\n\
+    In JSON, run ids and times (ns since 1970) are strings: they don't fit a JavaScript number.")]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// List the processes that are or were attached
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl producers\n  \
+    nrt-tracectl producers --format json | jq '.producers[].pid'")]
+pub(crate) struct ProducersArgs {
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// List the event types
+///
+/// The names are what --events takes. Without a daemon on the default socket the types that this program knows are
+/// listed.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl events\n  \
+    nrt-tracectl events --format json | jq -r '.event_types[].name'")]
+pub(crate) struct EventsArgs {
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// Run a command and write its trace to a file
+///
+/// Records the command and all its descendants, reading their events all the while, so that a run of any length fits.
+/// Uses the daemon of this host if there is one, else a private one inside this program; says which. Several
+/// recordings, and a run of the whole host, can go on at once: each gets its own processes' events.
+///
+/// Without a command the whole host is recorded, for --duration or until Ctrl-C.
+///
+/// While it records, the events are in FILE.part (native format, readable after a crash); FILE appears at the end.
+/// Ctrl-C, SIGTERM and SIGHUP are passed on to the command, and end the recording with the file written; a second
+/// one leaves at once.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl record -- ./train --steps 10\n  \
+    nrt-tracectl record -o run.nrtt --events nrt_execute,hardware -- python3 train.py\n  \
+    nrt-tracectl record -o host.json --duration 10s\n\n\
+    The exit status is the command's. With `-o -` the command's standard output goes to standard error.")]
+pub(crate) struct RecordArgs {
+    /// File to write, .json or .nrtt; `-` is JSON on standard output
+    #[arg(short, long, value_name = "FILE", default_value = "trace.json")]
+    pub(crate) output: PathBuf,
+
+    /// Format, whatever the extension says
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<TraceFormat>,
+
+    /// Record for this long at most, such as 10s, 500ms or 2m
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    pub(crate) duration: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) capture: CaptureArgs,
+
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Record a built-in workload, as a first try and as a check
+///
+/// Runs a data-parallel training step over several processes, which multiplies real matrices and exchanges real buffers
+/// over sockets, and emits the events that Neuron's runtime would. Records it with a private daemon, writes the
+/// trace, and compares what was recorded with what the workload says it emitted: any difference is a failure.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl demo\n  \
+    nrt-tracectl demo -o demo.nrtt --processes 2 --threads 4 --steps 500")]
+pub(crate) struct DemoArgs {
+    /// File to write, .json or .nrtt; `-` is JSON on standard output
+    #[arg(short, long, value_name = "FILE", default_value = "trace.json")]
+    pub(crate) output: PathBuf,
+
+    /// Worker processes
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) processes: u32,
+
+    /// Threads of each worker
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) threads: u32,
+
+    /// Training steps
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) steps: u32,
+}
+
+/// How a listing is printed.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct FormatArg {
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) format: ListFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// Columns for people
+    Table,
+    /// JSON for programs
+    Json,
+}
+
+/// Formats of a trace file, by their extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceFormat {
+    /// Neuron's JSON document
+    Json,
+    /// The native format
+    Nrtt,
+}
+
+impl From<TraceFormat> for Format {
+    fn from(format: TraceFormat) -> Self {
+        match format {
+            TraceFormat::Json => Self::Json,
+            TraceFormat::Nrtt => Self::Native,
+        }
+    }
+}
+
+/// Reads the arguments. `Err` is how the program ends without a verb: help and version, or a usage error, which is
+/// told in one line.
+pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, ExitCode> {
+    Cli::try_parse_from(arguments).map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayVersion
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // A reader that has seen enough (`--help | head -1`) is no failure.
+            let _best_effort = error.print();
+            ExitCode::from(u8::from(error.use_stderr()) * 2)
+        }
+        _ => {
+            tell::error(&one_line(&error.render().to_string()));
+            ExitCode::from(2)
+        }
+    })
+}
+
+/// Folds clap's paragraphs into one line: the error, its tips, and where to read on.
+fn one_line(rendered: &str) -> String {
+    let mut parts = Vec::new();
+    let mut help = "see --help";
+    for paragraph in rendered.split("\n\n") {
+        let words: Vec<&str> = paragraph.split_whitespace().collect();
+        let text = words.join(" ");
+        match text.as_str() {
+            "" => {}
+            text if text.starts_with("Usage:") => {}
+            text if text.starts_with("For more information") => help = "try --help",
+            text => parts.push(text.trim_start_matches("error: ").to_owned()),
+        }
+    }
+    format!("{} ({help})", parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn usage_errors_fold_into_one_line() {
+        let folded = one_line(
+            "error: invalid value 'x' for '--format <FORMAT>'\n  [possible values: table, json]\n\n  tip: a tip\n\n\
+             For more information, try '--help'.\n",
+        );
+        assert_eq!(
+            folded,
+            "invalid value 'x' for '--format <FORMAT>' [possible values: table, json]; tip: a tip (try --help)"
+        );
+    }
+
+    #[test]
+    fn a_command_follows_two_dashes_with_its_own_flags() {
+        let cli = Cli::try_parse_from(["t", "record", "-o", "x.nrtt", "--", "ls", "-o", "--help"])
+            .unwrap();
+        let Verb::Record(record) = cli.verb else {
+            panic!("{cli:?}")
+        };
+        assert_eq!(record.command, ["ls", "-o", "--help"]);
+        assert_eq!(record.output, PathBuf::from("x.nrtt"));
+    }
+}

@@ -1,0 +1,269 @@
+//! The connection to a daemon.
+
+use std::io;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use nrt_trace_proto::v1;
+use nrt_trace_proto::v1::trace_control_client::TraceControlClient;
+use tokio::net::UnixStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status, Streaming};
+
+use crate::error::{Failure, from_status, innermost, reason};
+
+/// Bytes that a unix socket's path may have.
+pub(crate) const SOCKET_PATH_MAX: usize = 107;
+
+/// How long a service may take to show that it is ours. Only something foreign, or a stopped process, takes so long.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
+
+/// Replies are small and chunks at most 1 MiB; this only bounds what a broken daemon can make us hold.
+const MESSAGE_MAX: usize = 64 << 20;
+
+/// A daemon that has answered once.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    grpc: TraceControlClient<Channel>,
+    socket: PathBuf,
+    status: v1::GetStatusResponse,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    /// No process listens there.
+    #[error("no daemon at {path}: {why}. Is nrt-traced running?")]
+    Absent {
+        /// The control socket.
+        path: String,
+        /// What the system said.
+        why: String,
+    },
+    /// The system does not let us.
+    #[error(
+        "no permission to use the daemon at {path}: its group (nrt-trace, unless configured otherwise) may, and root"
+    )]
+    Denied {
+        /// The control socket.
+        path: String,
+    },
+    /// It can't be the path of a socket.
+    #[error("the socket path {path} has {bytes} bytes; at most {SOCKET_PATH_MAX} are possible")]
+    TooLong {
+        /// The control socket.
+        path: String,
+        /// Its length.
+        bytes: usize,
+    },
+    /// Something else is there.
+    #[error("{path} is not the control socket of nrt-traced: {why}")]
+    Foreign {
+        /// The path.
+        path: String,
+        /// How that shows.
+        why: String,
+    },
+    /// Any other error of the system.
+    #[error("cannot connect to {path}: {why}")]
+    System {
+        /// The control socket.
+        path: String,
+        /// What the system said.
+        why: String,
+    },
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+impl Client {
+    /// Connects, and makes sure that the service is ours.
+    pub(crate) async fn connect(socket: &Path) -> Result<Self, ConnectError> {
+        let path = socket.display().to_string();
+        let bytes = socket.as_os_str().len();
+        if bytes > SOCKET_PATH_MAX {
+            return Err(ConnectError::TooLong { path, bytes });
+        }
+        let stream = match UnixStream::connect(socket).await {
+            Ok(stream) => stream,
+            Err(error) => return Err(refused(socket, &error)),
+        };
+        // One connection for one command: should it break, there is nothing to be had by another.
+        let mut stream = Some(TokioIo::new(stream));
+        let once = tower::service_fn(move |_| {
+            let stream = stream
+                .take()
+                .ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected));
+            async move { stream }
+        });
+        let foreign = |why: String| ConnectError::Foreign {
+            path: path.clone(),
+            why,
+        };
+        let endpoint = Endpoint::from_static("http://nrt-trace");
+        let channel = endpoint
+            .connect_with_connector(once)
+            .await
+            .map_err(|error| foreign(innermost(&error)))?;
+        let mut grpc = TraceControlClient::new(channel).max_decoding_message_size(MESSAGE_MAX);
+        let answer = tokio::time::timeout(FIRST_ANSWER, grpc.get_status(v1::GetStatusRequest {}));
+        match answer.await {
+            Ok(Ok(status)) => Ok(Self {
+                grpc,
+                socket: socket.to_owned(),
+                status: status.into_inner(),
+            }),
+            Ok(Err(status)) if status.code() == Code::PermissionDenied => {
+                Err(ConnectError::Denied { path })
+            }
+            Ok(Err(status)) if status.code() == Code::Unimplemented => {
+                Err(foreign("it offers another gRPC service".to_owned()))
+            }
+            Ok(Err(status)) => Err(foreign(innermost(&status))),
+            Err(_) => Err(foreign(format!(
+                "it did not answer within {} s",
+                FIRST_ANSWER.as_secs()
+            ))),
+        }
+    }
+
+    /// The control socket.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// What the daemon said of itself when the connection was made.
+    pub(crate) fn status_at_connect(&self) -> &v1::GetStatusResponse {
+        &self.status
+    }
+
+    /// Starts a run.
+    pub(crate) async fn start(
+        &mut self,
+        request: v1::StartRequest,
+    ) -> Result<v1::StartResponse, Failure> {
+        let reply = self.grpc.start(request).await;
+        self.reply(reply)
+    }
+
+    /// Stops a run.
+    pub(crate) async fn stop(
+        &mut self,
+        request: v1::StopRequest,
+    ) -> Result<v1::StopResponse, Failure> {
+        let reply = self.grpc.stop(request).await;
+        self.reply(reply)
+    }
+
+    /// Opens a fetch.
+    pub(crate) async fn fetch(&mut self, request: v1::FetchRequest) -> Result<Parts, Failure> {
+        let reply = self.grpc.fetch(request).await;
+        let stream = self.reply(reply)?;
+        Ok(Parts {
+            stream,
+            socket: self.socket.clone(),
+        })
+    }
+
+    /// Consumes what a fetch delivered.
+    pub(crate) async fn commit(&mut self, fetch_id: u64) -> Result<(), Failure> {
+        let reply = self.grpc.commit(v1::CommitRequest { fetch_id }).await;
+        self.reply(reply).map(|_| ())
+    }
+
+    /// The daemon and its runs, now.
+    pub(crate) async fn status(&mut self) -> Result<v1::GetStatusResponse, Failure> {
+        let reply = self.grpc.get_status(v1::GetStatusRequest {}).await;
+        self.reply(reply)
+    }
+
+    /// The producers of a scope, or all.
+    pub(crate) async fn producers(
+        &mut self,
+        token: Option<String>,
+    ) -> Result<Vec<v1::Producer>, Failure> {
+        let reply = self
+            .grpc
+            .list_producers(v1::ListProducersRequest { token })
+            .await;
+        self.reply(reply).map(|list| list.producers)
+    }
+
+    /// The event types that the daemon knows.
+    pub(crate) async fn event_types(&mut self) -> Result<Vec<v1::EventType>, Failure> {
+        let reply = self
+            .grpc
+            .list_event_types(v1::ListEventTypesRequest {})
+            .await;
+        self.reply(reply).map(|list| list.types)
+    }
+
+    fn reply<T>(&self, reply: Result<tonic::Response<T>, Status>) -> Result<T, Failure> {
+        match reply {
+            Ok(response) => Ok(response.into_inner()),
+            Err(status) => Err(from_status(&status, &self.socket)),
+        }
+    }
+}
+
+/// The parts of one fetch, as they come.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    stream: Streaming<v1::TracePart>,
+    socket: PathBuf,
+}
+
+impl Parts {
+    /// The next part; `None` at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Result<Option<v1::trace_part::Part>, Failure> {
+        loop {
+            match self.stream.message().await {
+                // A part of a kind that this version does not know carries nothing that it could write.
+                Ok(Some(v1::TracePart { part: None })) => {}
+                Ok(Some(v1::TracePart { part })) => return Ok(part),
+                Ok(None) => return Ok(None),
+                Err(status) => return Err(from_status(&status, &self.socket)),
+            }
+        }
+    }
+}
+
+/// Why a socket did not take the connection.
+fn refused(socket: &Path, error: &io::Error) -> ConnectError {
+    let path = socket.display().to_string();
+    let is_socket = || std::fs::metadata(socket).is_ok_and(|meta| meta.file_type().is_socket());
+    match error
+        .raw_os_error()
+        .map(rustix::io::Errno::from_raw_os_error)
+    {
+        Some(rustix::io::Errno::NOENT) => ConnectError::Absent {
+            path,
+            why: "there is no such file".to_owned(),
+        },
+        Some(rustix::io::Errno::CONNREFUSED) if is_socket() => ConnectError::Absent {
+            path,
+            why: "nobody listens on it".to_owned(),
+        },
+        Some(rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOTSOCK) => {
+            ConnectError::Foreign {
+                path,
+                why: "it is no socket".to_owned(),
+            }
+        }
+        Some(rustix::io::Errno::PROTOTYPE) => ConnectError::Foreign {
+            path,
+            why: "it is a socket of another kind (the producer socket?)".to_owned(),
+        },
+        Some(rustix::io::Errno::ACCESS | rustix::io::Errno::PERM) => ConnectError::Denied { path },
+        _ => ConnectError::System {
+            path,
+            why: reason(error),
+        },
+    }
+}

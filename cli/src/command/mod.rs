@@ -1,0 +1,51 @@
+//! One module for each verb.
+
+mod demo;
+mod events;
+mod fetch;
+mod producers;
+mod record;
+mod start;
+mod status;
+mod stop;
+
+use std::process::ExitCode;
+
+use nrt_trace_proto::v1;
+
+use crate::cli::{CaptureArgs, Cli, Verb};
+use crate::error::Failure;
+
+/// Does what the arguments say.
+pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    // One thread serves one connection; an embedded daemon brings its own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::file("start", "the event loop", &error))?;
+    let socket = cli.socket;
+    runtime.block_on(async {
+        match cli.verb {
+            Verb::Start(args) => start::run(&socket, args).await,
+            Verb::Stop(args) => stop::run(&socket, args).await,
+            Verb::Fetch(args) => fetch::run(&socket, args).await,
+            Verb::Status(args) => status::run(&socket, args).await,
+            Verb::Producers(args) => producers::run(&socket, args).await,
+            Verb::Events(args) => events::run(&socket, args).await,
+            Verb::Record(args) => record::run(&socket, args).await,
+            Verb::Demo(args) => demo::run(args).await,
+        }
+    })
+}
+
+/// The request that starts a run with these filters.
+pub(crate) fn start_request(token: String, capture: CaptureArgs) -> v1::StartRequest {
+    v1::StartRequest {
+        token,
+        max_events_per_nc: capture.max_events_per_nc,
+        nc: capture.nc.map(|list| list.0).unwrap_or_default(),
+        events: capture.events.map(|terms| terms.0).unwrap_or_default(),
+        keep: false,
+        arm_timeout_ms: None,
+    }
+}

@@ -1,0 +1,152 @@
+//! `start`: a run begins.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+
+use nrt_trace_proto::v1;
+
+use super::start_request;
+use crate::cli::{SocketArg, StartArgs};
+use crate::client::Client;
+use crate::error::Failure;
+use crate::output::table::printable;
+use crate::output::{human, tell};
+
+/// Starts a run and tells, a line each, what it captures and who is in it.
+pub(crate) async fn run(socket: &SocketArg, args: StartArgs) -> Result<ExitCode, Failure> {
+    let mut client = Client::connect(&socket.path()).await?;
+    let arm_timeout_ms = args.arm_timeout;
+    let request = v1::StartRequest {
+        keep: args.keep,
+        arm_timeout_ms,
+        ..start_request(args.scope.token, args.capture)
+    };
+    let reply = client.start(request).await?;
+    report(&reply, &mut stdout().lock())?;
+    for warning in &reply.warnings {
+        tell::warning(printable(warning));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(reply: &v1::StartResponse, out: &mut impl Write) -> Result<(), Failure> {
+    let run = reply.run.clone().unwrap_or_default();
+    writeln!(
+        out,
+        "run      {} of {}, started {}",
+        run_id(&run),
+        scope(&run),
+        human::moment(run.started_ns)
+    )?;
+    writeln!(
+        out,
+        "ring     {} for each NeuronCore",
+        human::events(run.max_events_per_nc)
+    )?;
+    writeln!(out, "filter   {}", filter(&run))?;
+    for producer in &reply.producers {
+        let name = printable(&producer.name);
+        let who = match producer.pid {
+            Some(pid) => format!("{pid} {name}"),
+            None => format!("producer {} {name}", producer.producer_id),
+        };
+        if producer.armed {
+            let memory = human::bytes(producer.segment_bytes);
+            writeln!(out, "armed    {who} (up to {memory} of shared memory)")?;
+        } else {
+            writeln!(
+                out,
+                "not yet  {who}: it did not answer in time, and is armed when it does"
+            )?;
+        }
+    }
+    if reply.producers.is_empty() {
+        writeln!(
+            out,
+            "armed    nobody yet: no process is attached; those that attach are armed at once"
+        )?;
+    }
+    if reply.abandoned > 0 {
+        let given_up = human::events(reply.abandoned);
+        writeln!(
+            out,
+            "given up {given_up} of the previous run that nobody had fetched"
+        )?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// A run's number as it is printed everywhere.
+pub(super) fn run_id(run: &v1::Run) -> String {
+    format!("{:016x}", run.run_id)
+}
+
+/// Whose run it is.
+pub(super) fn scope(run: &v1::Run) -> String {
+    match run.token.as_str() {
+        "" => "the host".to_owned(),
+        token => format!("token {}", printable(token)),
+    }
+}
+
+/// What a run captures.
+pub(super) fn filter(run: &v1::Run) -> String {
+    let cores = match run.nc.as_slice() {
+        [] => "all NeuronCores".to_owned(),
+        list => format!("NeuronCores {}", human::ranges(list)),
+    };
+    let events = match run.events.len() {
+        0 => "all event types".to_owned(),
+        1..=8 => format!("event types {}", run.events.join(", ")),
+        n => format!("{n} event types"),
+    };
+    format!("{cores}, {events}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fact_has_its_line() {
+        let run = v1::Run {
+            run_id: 0xAB,
+            started_ns: 1_796_005_265_123_456_789,
+            max_events_per_nc: 1024,
+            nc: vec![0, 1, 2, 8],
+            events: vec!["nrt_execute".to_owned()],
+            ..v1::Run::default()
+        };
+        let armed = v1::ArmedProducer {
+            producer_id: 1,
+            pid: Some(42),
+            name: "trainer".to_owned(),
+            armed: true,
+            segment_bytes: 1 << 20,
+        };
+        let late = v1::ArmedProducer {
+            producer_id: 2,
+            pid: None,
+            armed: false,
+            ..armed.clone()
+        };
+        let reply = v1::StartResponse {
+            run: Some(run),
+            producers: vec![armed, late],
+            abandoned: 7,
+            ..v1::StartResponse::default()
+        };
+        let mut out = Vec::new();
+        report(&reply, &mut out).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "run      00000000000000ab of the host, started 2026-11-30 02:21:05.123 UTC\n\
+             ring     1,024 events for each NeuronCore\n\
+             filter   NeuronCores 0-2,8, event types nrt_execute\n\
+             armed    42 trainer (up to 1.0 MiB of shared memory)\n\
+             not yet  producer 2 trainer: it did not answer in time, and is armed when it does\n\
+             given up 7 events of the previous run that nobody had fetched\n"
+        );
+    }
+}

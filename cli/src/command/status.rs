@@ -1,0 +1,196 @@
+//! `status`: the daemon and its runs.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nrt_trace_proto::v1;
+use serde_json::json;
+
+use super::start::{filter, run_id, scope};
+use crate::cli::{ListFormat, SocketArg, StatusArgs};
+use crate::client::Client;
+use crate::error::Failure;
+use crate::output::human;
+use crate::output::table::{Align, Table, printable};
+
+/// Prints what the daemon says of itself.
+pub(crate) async fn run(socket: &SocketArg, args: StatusArgs) -> Result<ExitCode, Failure> {
+    let client = Client::connect(&socket.path()).await?;
+    let status = client.status_at_connect();
+    let mut out = stdout().lock();
+    match args.format.format {
+        ListFormat::Table => table(status, &mut out)?,
+        ListFormat::Json => writeln!(out, "{:#}", document(status))?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(status: &v1::GetStatusResponse, out: &mut impl Write) -> Result<(), Failure> {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let up = now.saturating_sub(Duration::from_nanos(status.started_ns));
+    writeln!(
+        out,
+        "daemon     {} (ABI {}), pid {}, up {}{}",
+        printable(&status.version),
+        status.abi_version,
+        status.pid,
+        human::span(up),
+        if status.embedded {
+            ", inside a recording"
+        } else {
+            ""
+        }
+    )?;
+    writeln!(out, "control    {}", printable(&status.control_socket))?;
+    writeln!(out, "producers  {}", printable(&status.producer_socket))?;
+    writeln!(
+        out,
+        "attached   {} processes; {} quarantined, {} refused since the start",
+        status.producers, status.quarantined, status.refused
+    )?;
+    writeln!(
+        out,
+        "memory     {} shared of {} promised, {} of its own; CPU {:.2} s",
+        human::bytes(status.resident_bytes),
+        human::bytes(status.reserved_bytes),
+        human::bytes(status.rss_bytes),
+        Duration::from_nanos(status.cpu_ns).as_secs_f64()
+    )?;
+    writeln!(
+        out,
+        "clock      {}; event times come from {}",
+        printable(&status.clocksource),
+        if status.tsc_clock {
+            "the time stamp counter"
+        } else {
+            "clock_gettime"
+        }
+    )?;
+    if status.runs.is_empty() {
+        writeln!(
+            out,
+            "runs       none: nothing is captured, nothing is unread"
+        )?;
+        return Ok(());
+    }
+    for one in &status.runs {
+        let run = one.run.clone().unwrap_or_default();
+        writeln!(
+            out,
+            "run        {} of {}: {}, started {}; {} for each NeuronCore; {}",
+            run_id(&run),
+            scope(&run),
+            if one.capturing {
+                "capturing"
+            } else {
+                "stopped"
+            },
+            human::moment(run.started_ns),
+            human::events(run.max_events_per_nc),
+            filter(&run)
+        )?;
+    }
+    writeln!(out)?;
+    runs_table(status).write(out)?;
+    Ok(())
+}
+
+fn runs_table(status: &v1::GetStatusResponse) -> Table {
+    let right = |name| (name, Align::Right);
+    let mut table = Table::new(&[
+        ("RUN", Align::Left),
+        ("STATE", Align::Left),
+        right("PROCESSES"),
+        right("RECORDED"),
+        right("FETCHED"),
+        right("UNREAD"),
+        right("PENDING"),
+        right("LOST"),
+        right("GIVEN UP"),
+    ]);
+    for one in &status.runs {
+        let run = one.run.clone().unwrap_or_default();
+        let sum = |field: fn(&v1::RingAccount) -> u64| {
+            human::count(one.accounts.iter().map(field).sum::<u64>())
+        };
+        table.row(vec![
+            run_id(&run),
+            if one.capturing {
+                "capturing".to_owned()
+            } else {
+                "stopped".to_owned()
+            },
+            one.producers.to_string(),
+            sum(|a| a.claimed),
+            sum(|a| a.delivered),
+            sum(|a| a.unread),
+            sum(|a| a.pending),
+            sum(|a| a.lost.saturating_sub(a.abandoned)),
+            sum(|a| a.abandoned),
+        ]);
+    }
+    table
+}
+
+/// Times and run ids are strings, because they don't fit the numbers of JavaScript and jq.
+fn document(status: &v1::GetStatusResponse) -> serde_json::Value {
+    let runs: Vec<serde_json::Value> = status.runs.iter().map(run_document).collect();
+    json!({
+        "version": status.version,
+        "abi_version": status.abi_version,
+        "pid": status.pid,
+        "started_ns": status.started_ns.to_string(),
+        "embedded": status.embedded,
+        "control_socket": status.control_socket,
+        "producer_socket": status.producer_socket,
+        "producers": status.producers,
+        "quarantined": status.quarantined,
+        "refused": status.refused,
+        "reserved_bytes": status.reserved_bytes,
+        "resident_bytes": status.resident_bytes,
+        "rss_bytes": status.rss_bytes,
+        "cpu_ns": status.cpu_ns,
+        "clocksource": status.clocksource,
+        "tsc_clock": status.tsc_clock,
+        "runs": runs,
+    })
+}
+
+fn run_document(one: &v1::RunStatus) -> serde_json::Value {
+    let run = one.run.clone().unwrap_or_default();
+    let rings: Vec<serde_json::Value> = one.accounts.iter().map(ring_document).collect();
+    json!({
+        "run_id": run_id(&run),
+        "token": run.token,
+        "capturing": one.capturing,
+        "started_ns": run.started_ns.to_string(),
+        "stopped_ns": run.stopped_ns.map(|ns| ns.to_string()),
+        "max_events_per_nc": run.max_events_per_nc,
+        "nc": run.nc,
+        "events": run.events,
+        "producers": one.producers,
+        "rings": rings,
+    })
+}
+
+fn ring_document(account: &v1::RingAccount) -> serde_json::Value {
+    json!({
+        "producer_id": account.producer_id,
+        "nc_idx": account.nc_idx,
+        "claimed": account.claimed,
+        "delivered": account.delivered,
+        "unread": account.unread,
+        "pending": account.pending,
+        "lost": account.lost,
+        "overwritten": account.overwritten,
+        "dropped_in_flight": account.dropped_in_flight,
+        "dropped_lapped": account.dropped_lapped,
+        "dropped_seq": account.dropped_seq,
+        "abandoned": account.abandoned,
+        "exact": account.exact,
+    })
+}

@@ -1,0 +1,86 @@
+//! `stop`: a run ends; what it holds stays.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use nrt_trace_proto::v1;
+
+use super::start::{run_id, scope};
+use crate::cli::{SocketArg, StopArgs};
+use crate::client::Client;
+use crate::error::Failure;
+use crate::output::tally::Tally;
+use crate::output::{human, tell};
+
+/// Stops a run and tells what each process and core recorded.
+pub(crate) async fn run(socket: &SocketArg, args: StopArgs) -> Result<ExitCode, Failure> {
+    let mut client = Client::connect(&socket.path()).await?;
+    let token = args.scope.token;
+    let request = v1::StopRequest {
+        token: token.clone(),
+        discard: args.discard,
+    };
+    let reply = client.stop(request).await?;
+    let run = reply.run.clone().unwrap_or_default();
+
+    let mut tally = Tally::default();
+    for producer in client
+        .producers(None)
+        .await?
+        .into_iter()
+        .filter(|p| p.run_id == run.run_id)
+    {
+        tally.producer(producer);
+    }
+    for account in &reply.accounts {
+        tally.account(*account);
+    }
+    report(&run, &reply, &tally, &mut stdout().lock())?;
+
+    for id in &reply.not_quiescent {
+        tell::warning(format!(
+            "producer {id} did not answer in time: how its losses split by cause is not exact, their sum is"
+        ));
+    }
+    for warning in tally.warnings() {
+        tell::warning(warning);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(
+    run: &v1::Run,
+    reply: &v1::StopResponse,
+    tally: &Tally,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let lasted = Duration::from_nanos(
+        run.stopped_ns
+            .unwrap_or(run.started_ns)
+            .saturating_sub(run.started_ns),
+    );
+    writeln!(
+        out,
+        "run      {} of {}, lasted {}",
+        run_id(run),
+        scope(run),
+        human::span(lasted)
+    )?;
+    for line in tally.claimed_lines() {
+        writeln!(out, "recorded {line}")?;
+    }
+    let sum = |field: fn(&v1::RingAccount) -> u64| reply.accounts.iter().map(field).sum::<u64>();
+    let unread = sum(|a| a.unread) + sum(|a| a.pending);
+    writeln!(
+        out,
+        "in all   {} recorded, {} fetched, {} unread, {} lost, {} given up",
+        human::events(sum(|a| a.claimed)),
+        human::count(sum(|a| a.delivered)),
+        human::count(unread),
+        human::count(tally.dropped()),
+        human::count(sum(|a| a.abandoned)),
+    )?;
+    out.flush()?;
+    Ok(())
+}

@@ -1,0 +1,21 @@
+//! What is printed and written, and where.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`tell`] | lines on standard error: errors, warnings, notes |
+//! | [`table`] | columns for people |
+//! | [`human`] | counts, bytes, times as people write them |
+//! | [`target`] | where a trace goes: which format, which file, whether it can be written |
+//! | [`file`] | a file that appears whole or not at all |
+//! | [`document`] | trace parts into a format |
+//! | [`tally`] | events and losses per process and core |
+//! | [`progress`] | the line that shows how a recording goes |
+
+pub(crate) mod document;
+pub(crate) mod file;
+pub(crate) mod human;
+pub(crate) mod progress;
+pub(crate) mod table;
+pub(crate) mod tally;
+pub(crate) mod target;
+pub(crate) mod tell;

@@ -1,0 +1,209 @@
+//! The file that grows while a program is recorded: native format, one fetch after the other.
+
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nrt_trace_export::NativeWriter;
+use nrt_trace_proto::v1;
+use nrt_trace_proto::v1::trace_part::Part;
+
+use crate::error::Failure;
+use crate::output::target::Target;
+use crate::output::tell;
+
+/// A growing native file.
+#[derive(Debug)]
+pub(crate) struct GrowingFile {
+    /// Its name; `None` if the trace does not go to a file.
+    path: Option<PathBuf>,
+    file: File,
+    /// `None` once the file is complete.
+    writer: Option<NativeWriter<File>>,
+    /// Bytes that hold whole, committed fetches.
+    kept: u64,
+}
+
+impl GrowingFile {
+    /// Makes the growing file of a target: `FILE.part` beside a file, else a nameless temporary file.
+    pub(crate) fn create(target: &Target) -> Result<Self, Failure> {
+        let path = target.file().map(part_path);
+        let opened = match &path {
+            Some(path) => open_part(path),
+            None => tempfile::tempfile(),
+        };
+        let shown = path.clone().unwrap_or_else(std::env::temp_dir);
+        let failed = |error| Failure::file("write", &shown, &error);
+        let file = opened.map_err(failed)?;
+        let writer = NativeWriter::new(file.try_clone().map_err(failed)?).map_err(failed)?;
+        Ok(Self {
+            path,
+            file,
+            writer: Some(writer),
+            kept: 0,
+        })
+    }
+
+    /// Appends a part.
+    pub(crate) fn part(&mut self, part: Part) -> Result<(), Failure> {
+        let part = v1::TracePart { part: Some(part) };
+        let written = self
+            .writer
+            .as_mut()
+            .map_or(Ok(()), |writer| writer.part(&part));
+        written.map_err(|error| self.failed(&error))
+    }
+
+    /// Makes everything until here readable, whatever happens to this program.
+    pub(crate) fn keep(&mut self) -> Result<(), Failure> {
+        let flushed = self
+            .writer
+            .as_mut()
+            .map_or(Ok(()), NativeWriter::flush_frame);
+        let flushed = flushed.and_then(|()| self.file.stream_position());
+        self.kept = flushed.map_err(|error| self.failed(&error))?;
+        Ok(())
+    }
+
+    /// Forgets everything since the last [`GrowingFile::keep`].
+    pub(crate) fn back(&mut self) -> Result<(), Failure> {
+        let cut = || {
+            self.file.set_len(self.kept)?;
+            (&self.file).seek(SeekFrom::Start(self.kept))?;
+            NativeWriter::new(self.file.try_clone()?)
+        };
+        self.writer = Some(cut().map_err(|error| self.failed(&error))?);
+        Ok(())
+    }
+
+    /// Bytes that it has.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.kept
+    }
+
+    /// The name that it has while there is no trace yet.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Marks its end, and gives the whole of it to be read.
+    pub(crate) fn complete(&mut self) -> Result<File, Failure> {
+        // On a full disk the mark may be missing: then it reads as a cut file does, up to the last whole fetch.
+        let _best_effort = self.writer.take().map(NativeWriter::finish);
+        let open = || {
+            let mut file = self.file.try_clone()?;
+            file.seek(SeekFrom::Start(0))?;
+            Ok(file)
+        };
+        open().map_err(|error| self.failed(&error))
+    }
+
+    /// Takes it away, once the trace is there.
+    pub(crate) fn remove(mut self) {
+        self.kept = 0;
+    }
+
+    fn failed(&self, error: &io::Error) -> Failure {
+        let shown = self.path.clone().unwrap_or_else(std::env::temp_dir);
+        Failure::file("write", shown, error)
+    }
+}
+
+impl Drop for GrowingFile {
+    /// A recording that never got anything leaves nothing; if the name can't be taken away, an empty file lies about.
+    fn drop(&mut self) {
+        if let (Some(path), 0) = (&self.path, self.kept) {
+            let _best_effort = fs::remove_file(path);
+        }
+    }
+}
+
+/// `trace.json.part`.
+fn part_path(target: &Path) -> PathBuf {
+    with_ending(target, ".part")
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// Opens `FILE.part`, which belongs to one recording at a time. What a killed recording left there is kept under
+/// another name: it can be read.
+fn open_part(path: &Path) -> io::Result<File> {
+    let mut file = claim_part(path)?;
+    if file.metadata()?.len() > 0 {
+        let old = with_ending(path, ".old");
+        fs::rename(path, &old)?;
+        tell::warning(format!(
+            "kept what a killed recording had left in {} as {} (native format)",
+            path.display(),
+            old.display()
+        ));
+        file = claim_part(path)?;
+    }
+    Ok(file)
+}
+
+/// Opens `FILE.part` and locks it.
+fn claim_part(path: &Path) -> io::Result<File> {
+    loop {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let text = "another recording is writing it; give this one another -o";
+                return Err(io::Error::other(text));
+            }
+            // A file system without locks: then nobody is kept out.
+            Err(TryLockError::Error(_)) => {}
+        }
+        // The recording that had it before may have taken the name away after this one opened it.
+        let (mine, named) = (file.metadata()?, fs::metadata(path));
+        if named.is_ok_and(|named| (named.dev(), named.ino()) == (mine.dev(), mine.ino())) {
+            return Ok(file);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_recording_at_a_time_writes_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target::new(&folder.path().join("t.json"), None).unwrap();
+        let first = GrowingFile::create(&target).unwrap();
+        let error = GrowingFile::create(&target).unwrap_err().to_string();
+        assert!(error.contains("t.json.part: another recording"), "{error}");
+        first.remove();
+        let again = GrowingFile::create(&target).unwrap();
+        assert_eq!(
+            again.path(),
+            Some(folder.path().join("t.json.part").as_path())
+        );
+    }
+
+    #[test]
+    fn what_a_killed_recording_left_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let part = folder.path().join("t.json.part");
+        fs::write(&part, "left").unwrap();
+        let target = Target::new(&folder.path().join("t.json"), None).unwrap();
+        let growing = GrowingFile::create(&target).unwrap();
+        assert_eq!(
+            fs::read_to_string(folder.path().join("t.json.part.old")).unwrap(),
+            "left"
+        );
+        assert_eq!(growing.bytes(), 0);
+    }
+}

@@ -1,0 +1,133 @@
+//! The daemon that a recording uses: the host's, or one inside this program.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use nrt_traced::{Config, Daemon, Running};
+use tempfile::TempDir;
+
+use crate::client::{Client, ConnectError, SOCKET_PATH_MAX};
+use crate::error::Failure;
+use crate::output::tell;
+
+/// A daemon and the connection to it.
+#[derive(Debug)]
+pub(crate) struct Host {
+    pub(crate) client: Client,
+    pub(crate) producer_socket: PathBuf,
+    embedded: Option<Embedded>,
+}
+
+/// A daemon inside this program.
+#[derive(Debug)]
+struct Embedded {
+    daemon: Running,
+    /// Holds its sockets; goes away with it.
+    folder: TempDir,
+}
+
+impl Host {
+    /// The daemon at `socket` if there is one that we may use, else an embedded one. Says on standard error which.
+    pub(crate) async fn choose(socket: &Path) -> Result<Self, Failure> {
+        let why = match Client::connect(socket).await {
+            Ok(client) => {
+                let producer_socket = PathBuf::from(&client.status_at_connect().producer_socket);
+                tell::note(format!("using the daemon at {}", socket.display()));
+                return Ok(Self {
+                    client,
+                    producer_socket,
+                    embedded: None,
+                });
+            }
+            Err(ConnectError::Absent { .. }) => format!("no daemon at {}", socket.display()),
+            Err(ConnectError::Denied { .. }) => {
+                format!("no permission to use the daemon at {}", socket.display())
+            }
+            Err(other) => return Err(other.into()),
+        };
+        tell::note(format!("{why}; using a private one"));
+        Self::embedded().await
+    }
+
+    /// A daemon inside this program, on sockets that only its user can reach.
+    pub(crate) async fn embedded() -> Result<Self, Failure> {
+        let folder = private_folder()
+            .map_err(|error| Failure::file("make", "a folder for the daemon's sockets", &error))?;
+        let daemon = Daemon::start(Config::embedded_in(folder.path()))
+            .map_err(|error| Failure::Failed(format!("cannot start a private daemon: {error}")))?;
+        let client = Client::connect(daemon.control_socket()).await?;
+        let producer_socket = daemon.producer_socket().to_owned();
+        Ok(Self {
+            client,
+            producer_socket,
+            embedded: Some(Embedded { daemon, folder }),
+        })
+    }
+
+    /// The folder of an embedded daemon, which has to be removed even if this program is cut off.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.embedded
+            .as_ref()
+            .map(|embedded| embedded.folder.path())
+    }
+
+    /// Whether the daemon is inside this program.
+    pub(crate) fn is_embedded(&self) -> bool {
+        self.embedded.is_some()
+    }
+
+    /// Ends an embedded daemon; programs that are still attached go on without one.
+    pub(crate) fn close(self) {
+        if let Some(Embedded { daemon, folder }) = self.embedded {
+            daemon.shutdown();
+            // What stays behind is an empty folder in a place for temporary files.
+            let _best_effort = folder.close();
+        }
+    }
+}
+
+/// A folder, mode 0700, whose name leaves room for the sockets' names.
+fn private_folder() -> io::Result<TempDir> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR")
+        .map(PathBuf::from)
+        .filter(|p| p.is_absolute());
+    let places = runtime
+        .into_iter()
+        .chain([std::env::temp_dir(), PathBuf::from("/tmp")]);
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for place in places {
+        let folder = tempfile::Builder::new()
+            .prefix("nrt-trace-")
+            .permissions(std::fs::Permissions::from_mode(0o700))
+            .tempdir_in(&place);
+        match folder {
+            Ok(folder) if fits(folder.path()) => return Ok(folder),
+            Ok(_) => last = io::Error::other("the paths of all of them are too long for sockets"),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Whether a socket in `folder` has a path that the kernel takes.
+fn fits(folder: &Path) -> bool {
+    folder.join("producer.sock").as_os_str().len() <= SOCKET_PATH_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_of_the_sockets_is_private() {
+        let folder = private_folder().unwrap();
+        let mode = std::fs::metadata(folder.path())
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o700);
+        assert!(fits(folder.path()));
+        assert!(!fits(Path::new(&format!("/{}", "x".repeat(100)))));
+    }
+}

@@ -1,0 +1,102 @@
+//! Values of arguments: lists, numbers and durations, checked as they are read.
+
+use std::time::Duration;
+
+use nrt_trace_model::filter;
+
+/// NeuronCores of a filter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NcList(pub(crate) Vec<u32>);
+
+/// Terms of an event filter: names, groups, exclusions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventTerms(pub(crate) Vec<String>);
+
+/// Parses a list of NeuronCores: numbers and inclusive ranges.
+pub(crate) fn nc_list(text: &str) -> Result<NcList, String> {
+    filter::parse_nc_list(text)
+        .map(NcList)
+        .map_err(|error| error.to_string())
+}
+
+/// Parses an event filter, and checks that every name in it exists and that something is selected.
+pub(crate) fn event_terms(text: &str) -> Result<EventTerms, String> {
+    let terms: Vec<String> = text.split(',').map(|term| term.trim().to_owned()).collect();
+    filter::parse_types(&terms).map_err(|error| error.to_string())?;
+    Ok(EventTerms(terms))
+}
+
+/// Parses a duration: a number with `ms`, `s`, `m` or `h`; without a unit it is seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    const ALLOWED: &str = "a duration is a number above 0 with ms, s, m or h, such as 10s";
+    let unit_at = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let seconds = match unit.trim() {
+        "ms" => 0.001,
+        "s" | "" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(ALLOWED.to_owned()),
+    };
+    let value: f64 = number.parse().map_err(|_| ALLOWED.to_owned())?;
+    match Duration::try_from_secs_f64(value * seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(ALLOWED.to_owned()),
+    }
+}
+
+/// Parses a ring size: the daemon rounds small ones up and knows the upper limit, but 0 never makes sense.
+pub(crate) fn ring_size(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("it must be a whole number, at least 1".to_owned()),
+        Ok(size) => Ok(size),
+    }
+}
+
+/// Parses a pid.
+pub(crate) fn pid(text: &str) -> Result<i32, String> {
+    match text.trim().parse() {
+        Ok(pid) if pid > 0 => Ok(pid),
+        _ => Err("a pid is a whole number above 0".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        for bad in [
+            "", "s", "0", "0s", "-1s", "1d", "1..5s", "1e99h", "nan", "inf",
+        ] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_ring_of_nothing_is_refused() {
+        assert_eq!(ring_size("1"), Ok(1));
+        for bad in ["0", "-1", "1k", ""] {
+            assert_eq!(
+                ring_size(bad).unwrap_err(),
+                "it must be a whole number, at least 1"
+            );
+        }
+    }
+
+    #[test]
+    fn pids_are_positive() {
+        assert_eq!(pid("42"), Ok(42));
+        for bad in ["0", "-7", "x"] {
+            assert_eq!(pid(bad).unwrap_err(), "a pid is a whole number above 0");
+        }
+    }
+}
