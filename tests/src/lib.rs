@@ -1,1 +1,28 @@
-//! Stub.
+//! The harness of the end-to-end tests: builds the programs, gives each test a host of its own, reads what comes out.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`artifacts`] | the programs under test, built once for a test run |
+//! | [`host`] | a folder, sockets, environment and daemon for one test |
+//! | [`run`] | programs under a deadline, with what they said when they fail |
+//! | [`document`] | JSON traces, read strictly |
+//! | [`payload`] | numbered events with a checksum: what the `probe` program emits |
+//! | [`wait`] | conditions with a deadline |
+//!
+//! The tests themselves are in `tests/`, by kind of promise.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::panic, reason = "a harness fails a test by panicking")]
+
+pub mod artifacts;
+pub mod document;
+pub mod host;
+pub mod payload;
+pub mod run;
+pub mod wait;
+
+pub use artifacts::{Artifacts, artifacts};
+pub use document::{Document, Event};
+pub use host::Host;
+pub use run::{Ended, Running, run};
+pub use wait::until;

@@ -1,0 +1,225 @@
+//! The programs that the tests drive, built once for a test run.
+//!
+//! `cargo test` builds neither the binaries of other packages nor a shared library for C programs. So the first test
+//! that needs them runs cargo itself, in the profile of the tests, and takes the paths from cargo's messages. A file
+//! in the target folder holds them for the other test processes of the same run.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Packages to build.
+const PACKAGES: [&str; 5] = [
+    "nrt-traced",
+    "nrt-tracectl",
+    "nrt-trace-workload",
+    "nrt-trace-capi",
+    "nrt-trace-tests",
+];
+
+/// Where everything is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Artifacts {
+    /// The daemon.
+    pub traced: PathBuf,
+    /// The command line.
+    pub tracectl: PathBuf,
+    /// The workload by itself.
+    pub workload: PathBuf,
+    /// The small traced program of this crate.
+    pub probe: PathBuf,
+    /// `libnrt_trace.so`.
+    pub library: PathBuf,
+    /// Folder of the C header.
+    pub include: PathBuf,
+    /// Root of the workspace.
+    pub workspace: PathBuf,
+}
+
+/// The artifacts; builds them if this run has not yet.
+///
+/// # Panics
+///
+/// If cargo can't build them: no test can say anything then.
+#[must_use]
+pub fn artifacts() -> &'static Artifacts {
+    static ARTIFACTS: OnceLock<Artifacts> = OnceLock::new();
+    ARTIFACTS.get_or_init(|| find().expect("the programs that the tests drive can be built"))
+}
+
+/// What the file in the target folder says.
+#[derive(Serialize, Deserialize)]
+struct Built {
+    run: String,
+    artifacts: Artifacts,
+}
+
+fn find() -> Result<Artifacts> {
+    let place = Place::of_this_test()?;
+    let path = place
+        .target
+        .join(format!("nrt-trace-tests-{}.json", place.profile_name));
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&path)?;
+    // Other test processes wait here while one builds.
+    file.lock()
+        .with_context(|| format!("cannot lock {}", path.display()))?;
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    let run = run_id()?;
+    if let Ok(built) = serde_json::from_str::<Built>(&text)
+        && built.run == run
+    {
+        return Ok(built.artifacts);
+    }
+    let artifacts = build(&place)?;
+    write_over(
+        &mut file,
+        &serde_json::to_string(&Built {
+            run,
+            artifacts: artifacts.clone(),
+        })?,
+    )?;
+    Ok(artifacts)
+}
+
+fn write_over(file: &mut File, text: &str) -> Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    Ok(file.write_all(text.as_bytes())?)
+}
+
+/// What distinguishes this test run: nextest's own id, else the process that started the test binaries.
+fn run_id() -> Result<String> {
+    if let Ok(id) = env::var("NEXTEST_RUN_ID") {
+        return Ok(id);
+    }
+    let parent = std::os::unix::process::parent_id();
+    let stat = fs::read_to_string(format!("/proc/{parent}/stat"))?;
+    let after_name = stat
+        .rsplit_once(')')
+        .context("a stat line without a name")?
+        .1;
+    let start_time = after_name
+        .split_whitespace()
+        .nth(19)
+        .context("a stat line that is too short")?;
+    Ok(format!("{parent}@{start_time}"))
+}
+
+/// Where cargo put this test, which tells how it was built.
+struct Place {
+    target: PathBuf,
+    triple: Option<String>,
+    /// Name of the profile's folder.
+    profile_name: String,
+}
+
+impl Place {
+    /// From `…/target[/triple]/profile/deps/test-hash`.
+    fn of_this_test() -> Result<Self> {
+        let exe = env::current_exe()?;
+        let name = |path: &Path| Some(path.file_name()?.to_str()?.to_owned());
+        let profile = exe
+            .ancestors()
+            .nth(2)
+            .context("the test is not in a target folder")?;
+        let above = profile
+            .parent()
+            .context("the test is not in a target folder")?;
+        let profile_name = name(profile).context("a profile's name is text")?;
+        if above.join("CACHEDIR.TAG").exists() {
+            return Ok(Self {
+                target: above.to_owned(),
+                triple: None,
+                profile_name,
+            });
+        }
+        let target = above
+            .parent()
+            .context("the test is not in a target folder")?
+            .to_owned();
+        Ok(Self {
+            target,
+            triple: name(above),
+            profile_name,
+        })
+    }
+}
+
+fn build(place: &Place) -> Result<Artifacts> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let workspace = manifest
+        .parent()
+        .context("this crate is in a folder of the workspace")?
+        .to_owned();
+    let profile = if place.profile_name == "debug" {
+        "dev"
+    } else {
+        &place.profile_name
+    };
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .current_dir(&workspace)
+        .args(["build", "--message-format=json-render-diagnostics"]);
+    command
+        .args(["--profile", profile])
+        .arg("--target-dir")
+        .arg(&place.target);
+    if let Some(triple) = &place.triple {
+        command.args(["--target", triple]);
+    }
+    for package in PACKAGES {
+        command.args(["--package", package]);
+    }
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot run cargo")?;
+    ensure!(
+        output.status.success(),
+        "cargo build failed ({})",
+        output.status
+    );
+
+    let mut files = Vec::new();
+    for line in output
+        .stdout
+        .split(|b| *b == b'\n')
+        .filter(|l| !l.is_empty())
+    {
+        let message: Value = serde_json::from_slice(line).context("cargo's messages are JSON")?;
+        if message["reason"] == "compiler-artifact" {
+            let listed = message["filenames"].as_array().into_iter().flatten();
+            files.extend(listed.filter_map(|f| Some(PathBuf::from(f.as_str()?))));
+        }
+    }
+    let named = |name: &str| match files
+        .iter()
+        .find(|f| f.file_name().is_some_and(|n| n == name))
+    {
+        Some(file) => Ok(file.clone()),
+        None => bail!("cargo built no {name}"),
+    };
+    Ok(Artifacts {
+        traced: named("nrt-traced")?,
+        tracectl: named("nrt-tracectl")?,
+        workload: named("nrt-trace-workload")?,
+        probe: named("probe")?,
+        library: named("libnrt_trace.so")?,
+        include: workspace.join("client-lib/capi/include"),
+        workspace,
+    })
+}

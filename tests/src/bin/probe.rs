@@ -1,0 +1,169 @@
+//! A small traced program: emits numbered events with a checksum, and ends as it is told.
+//!
+//! It prints one line of JSON for every batch of events: `{"recorded":n,"refused":m}`.
+
+#![forbid(unsafe_code)]
+
+use std::io::{self, BufRead, Write};
+use std::process::{self, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::{Parser, ValueEnum};
+use nrt_trace_client::{Event, EventType, Options, Tracer};
+use nrt_trace_model::filter::parse_nc_list;
+use nrt_trace_tests::payload;
+use rustix::process::{Signal, getpid, kill_process};
+
+#[derive(Debug, Parser)]
+struct Cli {
+    /// Events of each thread; 0 for no end
+    #[arg(short = 'n', long, default_value_t = 1000)]
+    events: u64,
+    /// Threads; numbers of a thread go on from batch to batch
+    #[arg(short, long, default_value_t = 1)]
+    threads: u64,
+    /// Events a second of each thread; 0 for as fast as it goes
+    #[arg(short, long, default_value_t = 0)]
+    rate: u64,
+    /// NeuronCores: thread k uses the k-th of the list, round and round
+    #[arg(long, default_value = "0", value_parser = parse_list)]
+    nc: NcList,
+    /// Name under which to attach
+    #[arg(long, default_value = "probe")]
+    name: String,
+    /// Names a model and records an execution of it, with its own start and stop, before the first event
+    #[arg(long)]
+    model: Option<String>,
+    /// Emit a batch for each line on stdin, up to its end, in place of one at once
+    #[arg(long)]
+    interactive: bool,
+    /// Wait for the end of stdin before ending
+    #[arg(long)]
+    linger: bool,
+    /// How to end
+    #[arg(long, value_enum, default_value = "return")]
+    end: End,
+    /// Exit status, where the end has one
+    #[arg(long, default_value_t = 0)]
+    status: u8,
+}
+
+#[derive(Clone, Debug)]
+struct NcList(Vec<u32>);
+
+fn parse_list(text: &str) -> Result<NcList, String> {
+    parse_nc_list(text).map(NcList).map_err(|e| e.to_string())
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum End {
+    Return,
+    Exit,
+    Abort,
+    Kill,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let tracer = Tracer::attach(Options::named(&cli.name));
+    match run(&cli, tracer) {
+        Ok(()) => end(cli.end, cli.status),
+        Err(error) => {
+            let _closed = writeln!(io::stderr(), "probe: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli, tracer: Tracer) -> io::Result<()> {
+    if let Some(model) = &cli.model {
+        let id = tracer.intern(cli.nc.0[0], model);
+        drop(tracer.span(EventType::ExecuteApi, cli.nc.0[0], [id.0, 0, 0, 0, 0]));
+    }
+    if cli.interactive {
+        for (batch, line) in (0..).zip(io::stdin().lock().lines()) {
+            line?;
+            emit_batch(cli, tracer, batch)?;
+        }
+        return Ok(());
+    }
+    emit_batch(cli, tracer, 0)?;
+    if cli.linger {
+        io::copy(&mut io::stdin().lock(), &mut io::sink())?;
+    }
+    Ok(())
+}
+
+/// Emits the events of batch number `batch` on every thread.
+fn emit_batch(cli: &Cli, tracer: Tracer, batch: u64) -> io::Result<()> {
+    let recorded = Arc::new(AtomicU64::new(0));
+    let threads: Vec<_> = (0..cli.threads)
+        .zip(cli.nc.0.iter().copied().cycle())
+        .map(|(number, nc)| {
+            let (events, rate, recorded) = (cli.events, cli.rate, Arc::clone(&recorded));
+            thread::spawn(move || {
+                let first = batch * events + 1;
+                let last = if events == 0 {
+                    u64::MAX
+                } else {
+                    first + events - 1
+                };
+                recorded.fetch_add(
+                    emit(tracer, number, nc, first..=last, rate),
+                    Ordering::Relaxed,
+                );
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread
+            .join()
+            .map_err(|_| io::Error::other("a thread panicked"))?;
+    }
+    let recorded = recorded.load(Ordering::Relaxed);
+    let mut out = io::stdout().lock();
+    writeln!(
+        out,
+        "{{\"recorded\":{recorded},\"refused\":{}}}",
+        cli.events * cli.threads - recorded
+    )?;
+    out.flush()
+}
+
+/// Emits the events of one thread, and returns how many were recorded.
+fn emit(
+    tracer: Tracer,
+    thread: u64,
+    nc: u32,
+    numbers: std::ops::RangeInclusive<u64>,
+    rate: u64,
+) -> u64 {
+    let (began, first) = (Instant::now(), *numbers.start());
+    let mut recorded = 0;
+    for number in numbers {
+        let event =
+            Event::stop(EventType::DmaMemAlloc, nc, None).data(payload::numbered(thread, number));
+        recorded += u64::from(tracer.emit(event).is_some());
+        if let Some(due) = ((number - first) * 1_000_000_000).checked_div(rate)
+            && let Some(early) = Duration::from_nanos(due).checked_sub(began.elapsed())
+        {
+            thread::park_timeout(early);
+        }
+    }
+    recorded
+}
+
+fn end(how: End, status: u8) -> ExitCode {
+    match how {
+        End::Return => ExitCode::from(status),
+        #[expect(clippy::exit, reason = "this way of ending is what is tried")]
+        End::Exit => process::exit(i32::from(status)),
+        End::Abort => process::abort(),
+        End::Kill => match kill_process(getpid(), Signal::KILL) {
+            Ok(()) | Err(_) => ExitCode::FAILURE,
+        },
+    }
+}

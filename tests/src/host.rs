@@ -1,0 +1,256 @@
+//! A host of its own for each test: a folder with two sockets, a state folder, and a daemon if it wants one.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::artifacts::artifacts;
+use crate::document::Document;
+use crate::run::{Ended, Running, run};
+use crate::wait::until;
+
+/// Prefixes of the variables that would reach into a test.
+const FOREIGN_VARIABLES: [&str; 4] = ["NRT_", "NEURON_", "RANK", "CLAP"];
+
+/// The host.
+#[derive(Debug)]
+pub struct Host {
+    folder: TempDir,
+    daemon: Option<Child>,
+}
+
+impl Host {
+    /// A host without a daemon.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room for a folder.
+    #[must_use]
+    pub fn new() -> Self {
+        // Short, because a socket's path has 107 bytes.
+        let folder = tempfile::Builder::new()
+            .prefix("nrt-test-")
+            .tempdir()
+            .expect("a folder");
+        Self {
+            folder,
+            daemon: None,
+        }
+    }
+
+    /// A host with a daemon that is ready.
+    ///
+    /// # Panics
+    ///
+    /// If the daemon does not come up.
+    #[must_use]
+    pub fn with_daemon() -> Self {
+        let mut host = Self::new();
+        host.start_daemon(&[]);
+        host
+    }
+
+    /// Starts the daemon and waits until it answers.
+    ///
+    /// # Panics
+    ///
+    /// If it ends, or does not answer.
+    pub fn start_daemon(&mut self, arguments: &[&str]) {
+        assert!(self.daemon.is_none(), "there is one");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.path("daemon.log"))
+            .expect("a log file");
+        let mut command = self.daemon_command(arguments);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a copy"))
+            .stderr(log);
+        let mut child = command.spawn().expect("the daemon can be started");
+        let control = self.control_socket();
+        until("the daemon to answer", || {
+            if let Some(status) = child.try_wait().expect("a child can be asked") {
+                panic!("the daemon ended ({status}): {}", self.daemon_log());
+            }
+            (UnixStream::connect(&control).is_ok() && self.producer_socket().exists()).then_some(())
+        });
+        self.daemon = Some(child);
+    }
+
+    /// The daemon's command, not started.
+    #[must_use]
+    pub fn daemon_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&artifacts().traced);
+        command.args(arguments);
+        command
+    }
+
+    /// Pid of the daemon.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    #[must_use]
+    pub fn daemon_pid(&self) -> u32 {
+        self.daemon.as_ref().expect("a daemon").id()
+    }
+
+    /// Ends the daemon with SIGTERM and returns its exit status.
+    ///
+    /// # Panics
+    ///
+    /// If there is none, or it does not end.
+    pub fn stop_daemon(&mut self) -> Option<i32> {
+        let mut child = self.daemon.take().expect("a daemon");
+        kill_process(Pid::from_child(&child), Signal::TERM).expect("the daemon is there");
+        until("the daemon to end", || {
+            child.try_wait().expect("a child can be asked")
+        })
+        .code()
+    }
+
+    /// What the daemon said so far.
+    #[must_use]
+    pub fn daemon_log(&self) -> String {
+        fs::read_to_string(self.path("daemon.log")).unwrap_or_default()
+    }
+
+    /// A path in the host's folder.
+    #[must_use]
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The control socket, whether it is there or not.
+    #[must_use]
+    pub fn control_socket(&self) -> PathBuf {
+        self.path("control.sock")
+    }
+
+    /// The producer socket, whether it is there or not.
+    #[must_use]
+    pub fn producer_socket(&self) -> PathBuf {
+        self.path("producer.sock")
+    }
+
+    /// A command that runs in the host's folder with nothing but the host's sockets in its environment.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(self.folder.path());
+        for (name, _) in std::env::vars_os() {
+            let foreign = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+            if FOREIGN_VARIABLES.iter().any(foreign) {
+                command.env_remove(&name);
+            }
+        }
+        command.env("NRT_TRACE_SOCKET", self.control_socket());
+        command.env("NRT_TRACE_PRODUCER_SOCKET", self.producer_socket());
+        // Whoever is started directly waits until the run that is on covers it.
+        command.env("NRT_TRACE_WAIT_MS", "30000");
+        // A recording without a daemon makes its sockets here.
+        command.env("XDG_RUNTIME_DIR", self.folder.path());
+        command
+    }
+
+    /// The command line's command, not started.
+    #[must_use]
+    pub fn tracectl_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&artifacts().tracectl);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs the command line.
+    #[must_use]
+    pub fn tracectl(&self, arguments: &[&str]) -> Ended {
+        run(self.tracectl_command(arguments))
+    }
+
+    /// The probe's command, not started.
+    #[must_use]
+    pub fn probe_command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(&artifacts().probe);
+        command.args(arguments);
+        command
+    }
+
+    /// Runs the probe to its end.
+    #[must_use]
+    pub fn probe(&self, arguments: &[&str]) -> Ended {
+        run(self.probe_command(arguments))
+    }
+
+    /// Starts a probe that emits a batch for each line it is given, and waits until it is attached.
+    #[must_use]
+    pub fn interactive_probe(&self, arguments: &[&str]) -> Running {
+        let probe = Running::start(self.probe_command(&[&["--interactive"], arguments].concat()));
+        let pid = probe.pid();
+        until("the probe to attach", || {
+            self.attached().contains(&pid).then_some(())
+        });
+        probe
+    }
+
+    /// Pids of the attached processes.
+    ///
+    /// # Panics
+    ///
+    /// If the daemon does not say.
+    #[must_use]
+    pub fn attached(&self) -> Vec<u32> {
+        let answer = self.tracectl(&["producers", "--format", "json"]).ok();
+        let answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
+        let listed = answer["producers"].as_array().expect("a list").iter();
+        listed
+            .filter_map(|p| u32::try_from(p["pid"].as_u64()?).ok())
+            .collect()
+    }
+
+    /// What `status --format json` says.
+    ///
+    /// # Panics
+    ///
+    /// If the daemon does not answer.
+    #[must_use]
+    pub fn status(&self) -> Value {
+        serde_json::from_slice(&self.tracectl(&["status", "--format", "json"]).ok().stdout)
+            .expect("JSON")
+    }
+
+    /// Fetches all unread events of the host's run.
+    #[must_use]
+    pub fn fetch(&self) -> Document {
+        Document::parse(&self.tracectl(&["fetch", "-o", "-"]).ok().stdout)
+    }
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            #[expect(clippy::print_stderr, reason = "shown with the failed test")]
+            {
+                eprintln!("--- daemon log\n{}", self.daemon_log());
+            }
+        }
+        if let Some(mut daemon) = self.daemon.take() {
+            // Both fail only when it has been waited for.
+            let _gone = daemon.kill();
+            let _waited = daemon.wait();
+        }
+    }
+}
