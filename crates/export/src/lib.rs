@@ -1,1 +1,25 @@
-//! Stub.
+//! Trace documents from [`TracePart`](nrt_trace_proto::v1::TracePart)s: JSON, the native file, a summary.
+//!
+//! ```text
+//!  Fetch stream ──▶ parts ──┬──▶ JsonWriter ────▶ .json     one fetch, or a regrouped recording
+//!                           ├──▶ NativeWriter ──▶ .nrtt     lossless; NativeReader reads it back
+//!                           └──▶ Summary ───────▶ report    counts, durations, loss account, warnings
+//!
+//!  a recording: .nrtt of many fetches ──▶ Spool (index) ──▶ parts of one ordered fetch ──▶ any of the above
+//! ```
+//!
+//! Everything streams: memory is bounded by numbers in this crate and does not grow with the events of a trace.
+
+#![forbid(unsafe_code)]
+
+mod format;
+mod json;
+mod native;
+mod recent;
+mod resolve;
+mod summary;
+
+pub use format::{Format, UnknownFormat};
+pub use json::{JsonOptions, JsonWriter, ProcessIdMode};
+pub use native::{NativeError, NativeReader, NativeWriter, Spool};
+pub use summary::{DurationStats, ProcessReport, Report, RingReport, Summary, Totals, TypeReport};

@@ -1,0 +1,377 @@
+//! The figures of a summary, as data.
+
+use nrt_trace_model::{Category, EventType};
+use nrt_trace_proto::v1::{ProducerState, RingAccount};
+use serde::Serialize;
+
+use super::{Process, Summary, TypeStats};
+
+/// The figures of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Records in the trace.
+    pub events: u64,
+    /// Event types that occur, by value.
+    pub types: Vec<TypeReport>,
+    /// Processes, in attach order.
+    pub processes: Vec<ProcessReport>,
+    /// What became of all events.
+    pub totals: Totals,
+    /// What became of each ring's events.
+    pub rings: Vec<RingReport>,
+    /// What the user should know, a sentence or two each, beginning with `Warning: `.
+    pub warnings: Vec<String>,
+}
+
+/// An event type's figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TypeReport {
+    /// Display name; `unknown` for all types that this version does not know.
+    pub event_type: &'static str,
+    /// `hardware`, `software` or `unknown`.
+    pub category: &'static str,
+    /// Records.
+    pub events: u64,
+    /// Of them starts.
+    pub starts: u64,
+    /// Of them stops.
+    pub stops: u64,
+    /// Of them instants.
+    pub instants: u64,
+    /// Starts with their stop.
+    pub pairs: u64,
+    /// Starts without.
+    pub unmatched_starts: u64,
+    /// Stops without a start.
+    pub unmatched_stops: u64,
+    /// Pairs whose stop is not after its start; they are not in the durations.
+    pub not_positive: u64,
+    /// Durations of the other pairs.
+    pub durations: Option<DurationStats>,
+}
+
+/// Durations of pairs, ns; the quantiles to three significant digits, rounded up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DurationStats {
+    /// Half of the pairs took at most this.
+    pub p50_ns: u64,
+    /// 99 % of the pairs took at most this.
+    pub p99_ns: u64,
+    /// The longest, exactly.
+    pub max_ns: u64,
+}
+
+/// A process's figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProcessReport {
+    /// The daemon's number for it.
+    pub producer_id: u32,
+    /// Its pid on the host, where the host can see it.
+    pub process_id: Option<i32>,
+    /// Its name.
+    pub name: String,
+    /// Worker number, -1 if unknown.
+    pub worker_gid: i32,
+    /// `attached`, `capturing`, `dead`, `detached`, `quarantined` or `unknown`.
+    pub state: &'static str,
+    /// Records of it in the trace.
+    pub events: u64,
+    /// Events that it claimed a number for, over its rings.
+    pub claimed: u64,
+    /// Events that reached the reader.
+    pub delivered: u64,
+    /// Events that never will.
+    pub lost: u64,
+    /// Events for NeuronCores that had no ring.
+    pub no_ring: u64,
+    /// Events with an NC index of 256 or more, recorded as NC 0.
+    pub nc_out_of_range: u64,
+    /// Names that found no room.
+    pub strings_full: u64,
+    /// Names that were refused.
+    pub strings_refused: u64,
+}
+
+/// What became of a ring's events: `claimed = delivered + lost + pending + unread`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RingReport {
+    /// The daemon's number for the process.
+    pub producer_id: u32,
+    /// The process's pid on the host.
+    pub process_id: Option<i32>,
+    /// NeuronCore as the process sees it.
+    pub nc_idx: u32,
+    /// Records of the ring in the trace.
+    pub events: u64,
+    /// The account.
+    #[serde(flatten)]
+    pub account: Totals,
+}
+
+/// What became of events. The field names are those of `RingAccount` and `ProducerAccount` in `trace.proto`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Numbers claimed.
+    pub claimed: u64,
+    /// Reached the reader.
+    pub delivered: u64,
+    /// Never will.
+    pub lost: u64,
+    /// Looked for, not there yet.
+    pub pending: u64,
+    /// Not looked at yet.
+    pub unread: u64,
+    /// Cause: overwritten before they were read.
+    pub overwritten: u64,
+    /// Cause: another producer was writing the slot.
+    pub dropped_in_flight: u64,
+    /// Cause: a later lap had the slot.
+    pub dropped_lapped: u64,
+    /// Cause: the sequence number did not fit.
+    pub dropped_seq: u64,
+    /// Cause: given up on request.
+    pub abandoned: u64,
+    /// Events that had no ring (not claimed).
+    pub no_ring: u64,
+    /// Whether the split by cause is exact, and not only its sum.
+    pub exact: bool,
+}
+
+impl Totals {
+    fn of(account: &RingAccount) -> Self {
+        Self {
+            claimed: account.claimed,
+            delivered: account.delivered,
+            lost: account.lost,
+            pending: account.pending,
+            unread: account.unread,
+            overwritten: account.overwritten,
+            dropped_in_flight: account.dropped_in_flight,
+            dropped_lapped: account.dropped_lapped,
+            dropped_seq: account.dropped_seq,
+            abandoned: account.abandoned,
+            no_ring: 0,
+            exact: account.exact,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.claimed += other.claimed;
+        self.delivered += other.delivered;
+        self.lost += other.lost;
+        self.pending += other.pending;
+        self.unread += other.unread;
+        self.overwritten += other.overwritten;
+        self.dropped_in_flight += other.dropped_in_flight;
+        self.dropped_lapped += other.dropped_lapped;
+        self.dropped_seq += other.dropped_seq;
+        self.abandoned += other.abandoned;
+        self.no_ring += other.no_ring;
+        self.exact &= other.exact;
+    }
+
+    /// Dropped by producers while they captured, whether or not the reader has passed them by.
+    const fn dropped_by_producers(&self) -> u64 {
+        self.dropped_in_flight + self.dropped_lapped + self.dropped_seq
+    }
+}
+
+impl Report {
+    /// The figures as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain data with string keys always serializes")
+    }
+}
+
+/// The figures of a summary.
+pub(super) fn of(summary: &Summary) -> Report {
+    let rings: Vec<RingReport> = rings(summary);
+    let mut totals = Totals {
+        exact: true,
+        ..Totals::default()
+    };
+    for ring in &rings {
+        totals.add(&ring.account);
+    }
+    let processes: Vec<ProcessReport> = summary
+        .producers
+        .iter()
+        .map(|(id, p)| process(*id, p, &rings))
+        .collect();
+    totals.no_ring = processes.iter().map(|p| p.no_ring).sum();
+    let warnings = warnings(&processes, &rings, &totals);
+    let rows = summary
+        .types
+        .rows
+        .iter()
+        .enumerate()
+        .filter(|(_, stats)| stats.events > 0);
+    let types = rows
+        .map(|(row, stats)| type_report(EventType::ALL.get(row).copied(), stats))
+        .collect();
+    Report {
+        events: summary.events(),
+        types,
+        processes,
+        totals,
+        rings,
+        warnings,
+    }
+}
+
+fn type_report(kind: Option<EventType>, stats: &TypeStats) -> TypeReport {
+    let durations = stats.durations.as_ref().map(|h| {
+        let max_ns = stats.longest_ns;
+        let at = |quantile| h.value_at_quantile(quantile).min(max_ns);
+        DurationStats {
+            p50_ns: at(0.5),
+            p99_ns: at(0.99),
+            max_ns,
+        }
+    });
+    TypeReport {
+        event_type: kind.map_or("unknown", EventType::name),
+        category: kind.map_or(Category::Unknown, EventType::category).name(),
+        events: stats.events,
+        starts: stats.starts,
+        stops: stats.stops,
+        instants: stats.instants,
+        pairs: stats.pairs,
+        unmatched_starts: stats.starts - stats.pairs,
+        unmatched_stops: stats.stops - stats.pairs,
+        not_positive: stats.not_positive,
+        durations,
+    }
+}
+
+/// Rings that have an account or records, by producer and NC.
+fn rings(summary: &Summary) -> Vec<RingReport> {
+    let mut keys: Vec<(u32, u32)> = summary.accounts.keys().copied().collect();
+    keys.extend(
+        summary
+            .rings
+            .keys()
+            .filter(|k| !summary.accounts.contains_key(*k)),
+    );
+    keys.sort_unstable();
+    let report = |(producer_id, nc_idx)| {
+        let key = (producer_id, nc_idx);
+        let process = summary
+            .producers
+            .get(&producer_id)
+            .and_then(|p| p.producer.as_ref());
+        RingReport {
+            producer_id,
+            process_id: process.and_then(|p| p.pid),
+            nc_idx,
+            events: summary.rings.get(&key).map_or(0, |r| r.events),
+            account: summary
+                .accounts
+                .get(&key)
+                .map(Totals::of)
+                .unwrap_or_default(),
+        }
+    };
+    keys.into_iter().map(report).collect()
+}
+
+fn process(producer_id: u32, process: &Process, rings: &[RingReport]) -> ProcessReport {
+    let mut sum = Totals::default();
+    for ring in rings.iter().filter(|r| r.producer_id == producer_id) {
+        sum.add(&ring.account);
+    }
+    let account = process.account.unwrap_or_default();
+    let known = process.producer.as_ref();
+    ProcessReport {
+        producer_id,
+        process_id: known.and_then(|p| p.pid),
+        name: known.map_or_else(String::new, |p| p.name.clone()),
+        worker_gid: known.map_or(-1, |p| p.worker_gid),
+        state: known.map_or("unknown", |p| state_name(p.state())),
+        events: process.events,
+        claimed: sum.claimed,
+        delivered: sum.delivered,
+        lost: sum.lost,
+        no_ring: account.no_ring,
+        nc_out_of_range: account.nc_out_of_range,
+        strings_full: account.strings_full,
+        strings_refused: account.strings_refused,
+    }
+}
+
+const fn state_name(state: ProducerState) -> &'static str {
+    match state {
+        ProducerState::Unspecified => "unknown",
+        ProducerState::Attached => "attached",
+        ProducerState::Capturing => "capturing",
+        ProducerState::Dead => "dead",
+        ProducerState::Detached => "detached",
+        ProducerState::Quarantined => "quarantined",
+    }
+}
+
+fn warnings(processes: &[ProcessReport], rings: &[RingReport], totals: &Totals) -> Vec<String> {
+    let mut warnings = Vec::new();
+    // Ring by ring: what producers dropped may still be pending, then it is not in `lost`.
+    let of_ring = |a: &Totals| {
+        a.lost
+            .saturating_sub(a.abandoned)
+            .max(a.dropped_by_producers())
+    };
+    let dropped = rings.iter().map(|r| of_ring(&r.account)).sum::<u64>() + totals.no_ring;
+    if dropped > 0 {
+        let (stored, total) = (totals.delivered, totals.claimed + totals.no_ring);
+        warnings.push(format!(
+            "Warning: {dropped} trace events were dropped during capture (stored {stored} out of {total} total events). \
+             Consider increasing buffer size, reducing trace duration, or filtering events."
+        ));
+    }
+    for p in processes {
+        let who = p.label();
+        let mut warn = |count: u64, text: &str| {
+            if count > 0 {
+                warnings.push(format!("Warning: {count} {text}"));
+            }
+        };
+        warn(
+            p.no_ring,
+            &format!(
+                "events of {who} were for NeuronCores that have no ring: set NEURON_RT_VISIBLE_CORES or NEURON_RT_NUM_CORES"
+            ),
+        );
+        warn(
+            p.nc_out_of_range,
+            &format!("events of {who} had an NC index of 256 or more and count for NC 0"),
+        );
+        warn(
+            p.strings_full,
+            &format!("names of {who} found no room in its string table: their ids have no name"),
+        );
+        warn(
+            p.strings_refused,
+            &format!("names of {who} were refused: wrong id, not UTF-8, or out of bounds"),
+        );
+        if p.state == "quarantined" {
+            warnings.push(format!("Warning: {who} wrote impossible words into its rings: nothing more was read from it"));
+        } else if p.claimed + p.events + p.no_ring == 0 {
+            warnings.push(format!("Warning: {who} was attached but emitted no event"));
+        }
+    }
+    warnings
+}
+
+impl ProcessReport {
+    /// `process 4711 (name)`, or the producer's number where the host has no pid for it.
+    pub(super) fn label(&self) -> String {
+        let id = match self.process_id {
+            Some(pid) => format!("process {pid}"),
+            None => format!("producer {}", self.producer_id),
+        };
+        if self.name.is_empty() {
+            id
+        } else {
+            format!("{id} ({})", self.name)
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The figures of a summary, as aligned text.
+
+use std::fmt::Write as _;
+
+use super::report::{Report, RingReport, Totals};
+
+impl Report {
+    /// The figures as text: event types, processes, loss account, warnings. It ends with a line feed.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        self.types(&mut out);
+        self.processes(&mut out);
+        self.losses(&mut out);
+        for warning in &self.warnings {
+            line(&mut out, warning);
+        }
+        out
+    }
+
+    fn types(&self, out: &mut String) {
+        let mut table = Table::new(&[
+            "<event",
+            "events",
+            "pairs",
+            "p50",
+            "p99",
+            "max",
+            "unmatched",
+        ]);
+        let mut not_positive = 0;
+        for t in &self.types {
+            let duration = |pick: fn(&super::DurationStats) -> u64| {
+                t.durations.as_ref().map_or_else(dash, |d| span(pick(d)))
+            };
+            table.row([
+                t.event_type.to_owned(),
+                t.events.to_string(),
+                t.pairs.to_string(),
+                duration(|d| d.p50_ns),
+                duration(|d| d.p99_ns),
+                duration(|d| d.max_ns),
+                (t.unmatched_starts + t.unmatched_stops).to_string(),
+            ]);
+            not_positive += t.not_positive;
+        }
+        let sum = |pick: fn(&super::TypeReport) -> u64| {
+            self.types.iter().map(pick).sum::<u64>().to_string()
+        };
+        let unmatched = sum(|t| t.unmatched_starts + t.unmatched_stops);
+        table.row([
+            "total".to_owned(),
+            sum(|t| t.events),
+            sum(|t| t.pairs),
+            dash(),
+            dash(),
+            dash(),
+            unmatched,
+        ]);
+        table.write(out);
+        if not_positive > 0 {
+            line(
+                out,
+                &format!("{not_positive} pairs have a stop that is not after its start"),
+            );
+        }
+    }
+
+    fn processes(&self, out: &mut String) {
+        let mut table = Table::new(&[
+            "pid", "<name", "worker", "events", "claimed", "lost", "<state",
+        ]);
+        for p in &self.processes {
+            table.row([
+                p.process_id.map_or_else(dash, |pid| pid.to_string()),
+                p.name
+                    .chars()
+                    .map(|c| if c.is_control() { '?' } else { c })
+                    .collect(),
+                p.worker_gid.to_string(),
+                p.events.to_string(),
+                p.claimed.to_string(),
+                p.lost.to_string(),
+                p.state.to_owned(),
+            ]);
+        }
+        out.push('\n');
+        table.write(out);
+    }
+
+    fn losses(&self, out: &mut String) {
+        let t = &self.totals;
+        out.push('\n');
+        let Totals {
+            claimed,
+            delivered,
+            lost,
+            pending,
+            unread,
+            ..
+        } = t;
+        line(
+            out,
+            &format!(
+                "claimed {claimed} = delivered {delivered} + lost {lost} + pending {pending} + unread {unread}"
+            ),
+        );
+        if t.lost + t.pending > 0 {
+            line(out, &format!("causes: {}", causes(t)));
+        }
+        if t.no_ring > 0 {
+            line(out, &format!("beside them no_ring {}", t.no_ring));
+        }
+        let unclear = |r: &&RingReport| r.account.lost + r.account.pending + r.account.unread > 0;
+        let rings: Vec<&RingReport> = self.rings.iter().filter(unclear).collect();
+        if rings.is_empty() {
+            return;
+        }
+        let mut table = Table::new(&[
+            "pid",
+            "nc",
+            "claimed",
+            "delivered",
+            "lost",
+            "pending",
+            "unread",
+            "<causes",
+        ]);
+        for r in rings {
+            table.row([
+                r.process_id.map_or_else(dash, |pid| pid.to_string()),
+                r.nc_idx.to_string(),
+                r.account.claimed.to_string(),
+                r.account.delivered.to_string(),
+                r.account.lost.to_string(),
+                r.account.pending.to_string(),
+                r.account.unread.to_string(),
+                causes(&r.account),
+            ]);
+        }
+        table.write(out);
+    }
+}
+
+/// The causes that occur. Where a thread may have ended in the middle of an event, what looks overwritten may also be
+/// unfinished.
+fn causes(t: &Totals) -> String {
+    let overwritten = if t.exact {
+        "overwritten"
+    } else {
+        "overwritten or unfinished"
+    };
+    let all = [
+        (overwritten, t.overwritten),
+        ("dropped_in_flight", t.dropped_in_flight),
+        ("dropped_lapped", t.dropped_lapped),
+        ("dropped_seq", t.dropped_seq),
+        ("abandoned", t.abandoned),
+    ];
+    let present: Vec<String> = all
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(name, n)| format!("{name} {n}"))
+        .collect();
+    if present.is_empty() {
+        dash()
+    } else {
+        present.join(", ")
+    }
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+fn line(out: &mut String, text: &str) {
+    writeln!(out, "{text}").expect("a String takes everything");
+}
+
+/// A duration with three significant digits and a unit.
+fn span(ns: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let value = ns as f64;
+    let (scaled, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (value / 1e3, "us"),
+        1_000_000..1_000_000_000 => (value / 1e6, "ms"),
+        _ => (value / 1e9, "s"),
+    };
+    let decimals = if scaled < 9.995 {
+        2
+    } else if scaled < 99.95 {
+        1
+    } else {
+        0
+    };
+    format!("{scaled:.decimals$} {unit}")
+}
+
+/// Columns as wide as their widest cell; a title that begins with `<` aligns to the left.
+struct Table<const N: usize> {
+    left: [bool; N],
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    fn new(titles: &[&str; N]) -> Self {
+        let row = titles.map(|t| t.trim_start_matches('<').to_owned());
+        Self {
+            left: titles.map(|t| t.starts_with('<')),
+            rows: vec![row],
+        }
+    }
+
+    fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells);
+    }
+
+    fn write(&self, out: &mut String) {
+        let width = |column: usize| {
+            self.rows
+                .iter()
+                .map(|r| r[column].chars().count())
+                .max()
+                .unwrap_or(0)
+        };
+        let widths: [usize; N] = std::array::from_fn(width);
+        for row in &self.rows {
+            let mut text = String::new();
+            for ((cell, width), left) in row.iter().zip(widths).zip(self.left) {
+                if left {
+                    write!(text, "  {cell:<width$}")
+                } else {
+                    write!(text, "  {cell:>width$}")
+                }
+                .expect("a String takes everything");
+            }
+            line(out, text.get(2..).unwrap_or_default().trim_end());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_have_three_digits_and_a_unit() {
+        let shown = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.00 us"),
+            (9_994, "9.99 us"),
+            (9_999, "10.0 us"),
+            (123_456, "123 us"),
+            (1_234_567, "1.23 ms"),
+            (59_990_000_000, "60.0 s"),
+            (u64::MAX, "18446744074 s"),
+        ];
+        for (ns, text) in shown {
+            assert_eq!(span(ns), text, "{ns}");
+        }
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new(&["n", "<name"]);
+        table.row(["123".into(), "é".into()]);
+        table.row(["4".into(), "long".into()]);
+        let mut out = String::new();
+        table.write(&mut out);
+        assert_eq!(out, "  n  name\n123  é\n  4  long\n");
+    }
+}
