@@ -6,7 +6,7 @@ use nrt_trace_abi::layout::{SLOT_WORDS, ring, slot};
 use nrt_trace_abi::record::{Draft, RECORD_WORDS};
 use nrt_trace_abi::stamp::{self, Writable};
 
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, record_words};
 
 /// Why an event was not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,11 +103,8 @@ impl<'a> Producer<'a> {
             ..*draft
         }
         .finish(n + 1);
-        for (word, value) in slot[slot::RECORD..slot::RECORD + RECORD_WORDS]
-            .iter()
-            .zip(record.words)
-        {
-            word.store(value, Ordering::Relaxed);
+        for at in record_words() {
+            slot[slot::RECORD + at].store(record.words[at], Ordering::Relaxed);
         }
         // SYNC(publish), SYNC(reuse).
         slot[slot::STAMP].store(stamp::published(place.index), Ordering::Release);

@@ -3,12 +3,12 @@
 use nrt_trace_abi::SEQ_MAX;
 use nrt_trace_abi::geometry::{Geometry, Place};
 use nrt_trace_abi::layout::{SLOT_WORDS, ring, slot};
-use nrt_trace_abi::record::{RECORD_WORDS, Record};
+use nrt_trace_abi::record::Record;
 use nrt_trace_abi::stamp::{self, Readable};
 
 use crate::account::Account;
 use crate::cursor::Cursor;
-use crate::sync::{LoadWord, Ordering, fence};
+use crate::sync::{LoadWord, Ordering, fence, record_words};
 
 /// Claim counters above this are nobody's honest work: 2^50 events take a core five months.
 const ABSURD_TAIL: u64 = SEQ_MAX << 1;
@@ -246,6 +246,8 @@ impl<'a, W: LoadWord> Reader<'a, W> {
                 stamp::readable(seen, stamp::IN_FLIGHT - 2)
                 && let Some(n) = self.geometry.claim_of(index)
                 && (cursor.next..to).contains(&n)
+                // A hostile stamp may name an event of another slot.
+                && self.geometry.place(n).slot == slot_number
                 && rescued.len() < MAX_RESCUED
             {
                 rescued.push(n);
@@ -288,12 +290,8 @@ impl<'a, W: LoadWord> Reader<'a, W> {
             Readable::Pending { .. } => Look::Pending,
             Readable::Yes => {
                 let mut record = Record::default();
-                for (value, word) in record
-                    .words
-                    .iter_mut()
-                    .zip(&slot[slot::RECORD..slot::RECORD + RECORD_WORDS])
-                {
-                    *value = word.load(Ordering::Relaxed);
+                for at in record_words() {
+                    record.words[at] = slot[slot::RECORD + at].load(Ordering::Relaxed);
                 }
                 // SYNC(overwrite): if any of the words above was a later producer's, its in-flight stamp is visible
                 // to the second look.
