@@ -38,6 +38,9 @@ pub enum Outcome {
 pub struct Producer<'a> {
     words: &'a [AtomicU64],
     geometry: &'a Geometry,
+    /// One for each slot: the model checker's race detector, see [`Producer::watched`].
+    #[cfg(loom)]
+    cells: &'a [loom::cell::UnsafeCell<()>],
 }
 
 impl<'a> Producer<'a> {
@@ -45,7 +48,21 @@ impl<'a> Producer<'a> {
     #[inline]
     #[must_use]
     pub fn new(words: &'a [AtomicU64], geometry: &'a Geometry) -> Option<Self> {
-        (words.len() as u64 >= ring::words(geometry.cap())).then_some(Self { words, geometry })
+        (words.len() as u64 >= ring::words(geometry.cap())).then_some(Self {
+            words,
+            geometry,
+            #[cfg(loom)]
+            cells: &[],
+        })
+    }
+
+    /// The same, with a cell for each slot that counts as written whenever the slot's payload is. The model checker
+    /// keeps one order for the stores to a word, the one in which it made them, and so can't show what happens when
+    /// SYNC(reuse) is missing; that two writes to a cell are not ordered by anything, it reports.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn watched(self, cells: &'a [loom::cell::UnsafeCell<()>]) -> Self {
+        Self { cells, ..self }
     }
 
     /// Stores an event, overwriting the oldest one of a full ring.
@@ -103,6 +120,13 @@ impl<'a> Producer<'a> {
             ..*draft
         }
         .finish(n + 1);
+        #[cfg(loom)]
+        if let Some(cell) = self
+            .cells
+            .get(first / SLOT_WORDS - ring::SLOTS / SLOT_WORDS)
+        {
+            cell.with_mut(|_| ());
+        }
         for at in record_words() {
             slot[slot::RECORD + at].store(record.words[at], Ordering::Relaxed);
         }

@@ -8,11 +8,16 @@
 
 #![cfg(loom)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(
+    unsafe_code,
+    reason = "loom's race detector works on cells, which are not Sync by themselves"
+)]
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering as StdOrdering};
 use std::sync::{Arc as StdArc, Mutex};
 
+use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 use nrt_trace_abi::geometry::Geometry;
@@ -52,14 +57,24 @@ fn expect(outcomes: &BTreeSet<String>, want: &[&str]) {
 struct Ring {
     words: Vec<AtomicU64>,
     geometry: Geometry,
+    /// Written whenever the payload of the slot is, under loom's race detector.
+    cells: Vec<UnsafeCell<()>>,
 }
+
+// SAFETY: the cells hold nothing, and nobody follows the pointers that they give out.
+unsafe impl Sync for Ring {}
 
 impl Ring {
     /// A ring of `cap` slots after `laps` quiet laps, so that old payload lies in every slot.
     fn new(cap: u64, laps: u64) -> Arc<Self> {
         let geometry = Geometry::new(cap).unwrap();
         let words = (0..ring::words(cap)).map(|_| AtomicU64::new(0)).collect();
-        let ring = Self { words, geometry };
+        let cells = (0..cap).map(|_| UnsafeCell::new(())).collect();
+        let ring = Self {
+            words,
+            geometry,
+            cells,
+        };
         for _ in 0..cap * laps {
             ring.push(0);
         }
@@ -68,7 +83,9 @@ impl Ring {
 
     /// Pushes an event with payload `tag`, and tells what became of it: `+3` (its number) or `-`.
     fn push(&self, tag: u64) -> String {
-        let producer = Producer::new(&self.words, &self.geometry).unwrap();
+        let producer = Producer::new(&self.words, &self.geometry)
+            .unwrap()
+            .watched(&self.cells);
         let draft = Draft {
             data: [tag, 0, 0, 0, 0],
             ..Draft::default()
