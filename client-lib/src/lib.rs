@@ -60,3 +60,25 @@ pub use nrt_trace_model::event::{Category, EventType, Phase};
 pub use nrt_trace_model::payload;
 pub use span::Span;
 pub use tracer::{Options, Tracer};
+
+/// Labelled steps, for crash tests.
+#[cfg(feature = "steps")]
+pub mod step {
+    pub use nrt_trace_ring::step::set_hook;
+
+    /// Every label of this library, in the order in which a process passes them.
+    pub const LABELS: [&str; 12] = [
+        "attach:connected",
+        "attach:hello",
+        "attach:welcome",
+        "attach:page",
+        "attach:names",
+        "attach:shared",
+        "arm:received",
+        "arm:mapped",
+        "arm:published",
+        "arm:go",
+        "disarm:received",
+        "disarm:left",
+    ];
+}

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use nrt_trace_abi::message::{
     self, Arm, Armed, BadMessage, Disarm, Disarmed, Go, Hello, MAX_BYTES, Message, Refuse, Welcome,
 };
+use nrt_trace_ring::step;
 use nrt_trace_shm::publish::Retired;
 use nrt_trace_shm::{ShmError, control, memfd, socket, threads};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -145,7 +146,9 @@ impl Session {
     /// Says Hello and takes what the daemon shares.
     pub(crate) fn attach(fd: OwnedFd, options: &Options, keep: &mut Kept) -> Result<Self, Ended> {
         let session = Self { fd };
+        step::at("attach:connected");
         socket::send(&session.fd, hello(options).as_bytes(), &[])?;
+        step::at("attach:hello");
         if !session.readable(WELCOME_TIMEOUT)? {
             return Err(Ended::Timeout);
         }
@@ -158,6 +161,7 @@ impl Session {
             ));
         }
         let welcome: Welcome = message::parse(packet)?;
+        step::at("attach:welcome");
         let Ok([page, table]) = <[OwnedFd; 2]>::try_from(fds) else {
             return Err(Ended::Descriptors(0));
         };
@@ -166,13 +170,16 @@ impl Session {
 
         // Closed gates first, then what an earlier daemon left goes.
         CONTROL.map(&page)?;
+        step::at("attach:page");
         keep.alone_since = None;
         keep.orphan_keep = Duration::from_secs(welcome.orphan_keep_s.into());
         keep.retire_segment();
         process::new_instance();
         keep.retired_names
             .extend(process::names().replace(Some(Box::new(table))));
+        step::at("attach:names");
         names::share_all();
+        step::at("attach:shared");
         process::set_status(if welcome.run_follows == 0 {
             Status::Attached
         } else {
@@ -215,13 +222,16 @@ impl Session {
             }
             Go::KIND => {
                 message::parse::<Go>(packet)?;
+                step::at("arm:go");
                 process::set_status(Status::Armed);
                 Ok(())
             }
             Disarm::KIND => {
                 let disarm: Disarm = message::parse(packet)?;
                 process::set_status(Status::Attached);
+                step::at("disarm:received");
                 let quiescent = keep.retire_segment();
+                step::at("disarm:left");
                 log::write(
                     log::DEBUG,
                     &format!("run {} ended, quiescent: {quiescent}", disarm.generation),
@@ -240,6 +250,7 @@ impl Session {
 
     /// Maps a run's segment and publishes it; the gates open only after the daemon has our answer.
     fn arm(&self, arm: &Arm, fd: &OwnedFd, keep: &mut Kept) -> Result<(), Ended> {
+        step::at("arm:received");
         keep.retire_segment();
         let errno = match Segment::map(fd, arm.segment_bytes, arm.generation) {
             Ok(segment) => {
@@ -247,6 +258,7 @@ impl Session {
                     log::DEBUG,
                     &format!("run {}: {} bytes", arm.generation, arm.segment_bytes),
                 );
+                step::at("arm:mapped");
                 process::set_status(Status::Arming);
                 keep.retired
                     .extend(process::segment().replace(Some(Box::new(segment))));
@@ -264,6 +276,7 @@ impl Session {
                 EINVAL
             }
         };
+        step::at("arm:published");
         let answer = Armed {
             header: Armed::header(),
             generation: arm.generation,

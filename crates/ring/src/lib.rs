@@ -32,6 +32,7 @@ mod account;
 mod cursor;
 pub mod producer;
 pub mod reader;
+pub mod step;
 pub mod strings;
 mod sync;
 

@@ -3,9 +3,10 @@
 use nrt_trace_abi::SEQ_MAX;
 use nrt_trace_abi::geometry::Geometry;
 use nrt_trace_abi::layout::{SLOT_WORDS, ring, slot};
-use nrt_trace_abi::record::{Draft, RECORD_WORDS};
+use nrt_trace_abi::record::{self, Draft, RECORD_WORDS};
 use nrt_trace_abi::stamp::{self, Writable};
 
+use crate::step;
 use crate::sync::{AtomicU64, Ordering, fence, record_words};
 
 /// Why an event was not stored.
@@ -76,6 +77,7 @@ impl<'a> Producer<'a> {
     pub fn push(&self, draft: &Draft, now: impl FnOnce() -> u64) -> Outcome {
         // Relaxed: the number itself is all that is needed; the stamps order the rest.
         let n = self.words[ring::TAIL].fetch_add(1, Ordering::Relaxed);
+        step::at("push:claimed");
         if n >= SEQ_MAX {
             return self.give_up(DropCause::Seq);
         }
@@ -95,6 +97,7 @@ impl<'a> Producer<'a> {
 
         // SYNC(reuse): Acquire, so that our payload comes after the one that this stamp published.
         let seen = slot[slot::STAMP].load(Ordering::Acquire);
+        step::at("push:looked");
         if let Err(cause) = may_write(seen, place.index) {
             return self.give_up(cause);
         }
@@ -112,10 +115,11 @@ impl<'a> Producer<'a> {
                     .unwrap_or(DropCause::Lapped),
             );
         }
+        step::at("push:taken");
         // I1: from here to the publishing store nobody else writes these words.
         // SYNC(overwrite): a reader that sees one of the words below also sees the in-flight stamp.
         fence(Ordering::Release);
-        let record = Draft {
+        let event = Draft {
             timestamp_ns: now(),
             ..*draft
         }
@@ -128,13 +132,18 @@ impl<'a> Producer<'a> {
             cell.with_mut(|_| ());
         }
         for at in record_words() {
-            slot[slot::RECORD + at].store(record.words[at], Ordering::Relaxed);
+            if at == record::DATA_WORD {
+                step::at("push:half");
+            }
+            slot[slot::RECORD + at].store(event.words[at], Ordering::Relaxed);
         }
+        step::at("push:written");
         // SYNC(publish), SYNC(reuse).
         slot[slot::STAMP].store(stamp::published(place.index), Ordering::Release);
+        step::at("push:published");
         Outcome::Stored {
             seq: n + 1,
-            tracking_id: record.tracking_id(),
+            tracking_id: event.tracking_id(),
         }
     }
 
@@ -145,8 +154,10 @@ impl<'a> Producer<'a> {
             DropCause::Lapped => ring::DROPPED_LAPPED,
             DropCause::Seq => ring::DROPPED_SEQ,
         };
+        step::at("push:drop");
         // SYNC(drop): the claim above becomes visible no later than its drop.
         self.words[counter].fetch_add(1, Ordering::Release);
+        step::at("push:dropped");
         Outcome::Dropped(cause)
     }
 }

@@ -6,6 +6,7 @@
 use nrt_trace_abi::layout::strings::{self, entry};
 use nrt_trace_abi::layout::{StringTableLayout, WORD_BYTES};
 
+use crate::step;
 use crate::sync::{AtomicU64, LoadWord, Ordering};
 
 /// The table has no room for the string; it was counted.
@@ -30,6 +31,7 @@ pub fn append(
     }
     // Relaxed: counters hand out room; the id's Release store publishes what is put there.
     let offset = table[strings::BYTES].fetch_add(room, Ordering::Relaxed);
+    step::at("name:bytes");
     if offset
         .checked_add(room)
         .is_none_or(|end| end > layout.bytes)
@@ -37,6 +39,7 @@ pub fn append(
         return full(table);
     }
     let number = table[strings::ENTRIES].fetch_add(1, Ordering::Relaxed);
+    step::at("name:entry");
     if number >= layout.entries {
         return full(table);
     }
@@ -46,11 +49,14 @@ pub fn append(
         padded[..chunk.len()].copy_from_slice(chunk);
         word.store(u64::from_le_bytes(padded), Ordering::Relaxed);
     }
+    step::at("name:half");
     let at = strings::TABLE + word_index(number) * strings::ENTRY_WORDS;
     table[at + entry::SPAN].store(offset << 32 | bytes.len() as u64, Ordering::Relaxed);
     table[at + entry::NC].store(u64::from(nc), Ordering::Relaxed);
+    step::at("name:written");
     // SYNC(string): publishes the three above.
     table[at + entry::ID].store(id, Ordering::Release);
+    step::at("name:published");
     Ok(())
 }
 
