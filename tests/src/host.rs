@@ -103,18 +103,29 @@ impl Host {
         self.daemon.as_ref().expect("a daemon").id()
     }
 
+    /// Waits for the daemon's end and returns its exit status, `None` after a signal.
+    ///
+    /// # Panics
+    ///
+    /// If there is none, or it does not end.
+    pub fn wait_daemon(&mut self) -> Option<i32> {
+        let child = self.daemon.as_mut().expect("a daemon");
+        let status = until("the daemon to end", || {
+            child.try_wait().expect("a child can be asked")
+        });
+        self.daemon = None;
+        status.code()
+    }
+
     /// Ends the daemon with SIGTERM and returns its exit status.
     ///
     /// # Panics
     ///
     /// If there is none, or it does not end.
     pub fn stop_daemon(&mut self) -> Option<i32> {
-        let mut child = self.daemon.take().expect("a daemon");
-        kill_process(Pid::from_child(&child), Signal::TERM).expect("the daemon is there");
-        until("the daemon to end", || {
-            child.try_wait().expect("a child can be asked")
-        })
-        .code()
+        let daemon = self.daemon.as_ref().expect("a daemon");
+        kill_process(Pid::from_child(daemon), Signal::TERM).expect("the daemon is there");
+        self.wait_daemon()
     }
 
     /// What the daemon said so far.

@@ -48,7 +48,6 @@ impl Ended {
     /// # Panics
     ///
     /// If it did not.
-    #[must_use]
     pub fn ok(self) -> Self {
         self.with_code(0)
     }
@@ -58,7 +57,6 @@ impl Ended {
     /// # Panics
     ///
     /// If it did not.
-    #[must_use]
     pub fn with_code(self, code: i32) -> Self {
         assert_eq!(self.code(), Some(code), "{self}");
         self
@@ -177,6 +175,18 @@ impl Running {
             .expect("text");
         assert!(bytes > 0, "{} wrote nothing more", self.command);
         answer
+    }
+
+    /// Reads one byte of its standard output.
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    pub fn read_byte(&mut self) -> u8 {
+        let mut byte = [0];
+        let stdout = self.stdout.as_mut().expect("open");
+        stdout.read_exact(&mut byte).expect("a byte");
+        byte[0]
     }
 
     /// Closes its standard input.

@@ -1,0 +1,16 @@
+//! What the product does for its users, end to end, on the built programs.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod c_program;
+mod checks;
+mod daemon;
+mod demo;
+mod fetch;
+mod fetch_twice;
+mod filters;
+mod killed;
+mod record;
+mod record_apart;
+mod workload;

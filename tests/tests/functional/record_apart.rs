@@ -1,0 +1,40 @@
+//! Several recordings at once: each gets its own events, and nobody else's.
+
+use nrt_trace_tests::payload::numbers;
+use nrt_trace_tests::{Document, Host, Running, artifacts};
+
+/// Eight recordings at once, each of a program that ends at once, with a number of events of its own.
+fn eight_at_once(host: &Host) {
+    let probe = artifacts().probe.to_str().unwrap();
+    let recordings = (0..8u64).map(|k| {
+        let (file, events) = (format!("{k}.json"), (1000 + k).to_string());
+        let arguments = ["record", "-o", &file, "--", probe, "-n", &events];
+        Running::start(host.tracectl_command(&arguments))
+    });
+    let recordings: Vec<_> = recordings.collect();
+    for (k, recording) in (0..8).zip(recordings) {
+        let ended = recording.wait().ok();
+        let document = Document::read(&host.path(format!("{k}.json")));
+        let numbers = numbers(&document.events);
+        assert_eq!(
+            numbers.get(&0),
+            Some(&(1..=1000 + k).collect::<Vec<_>>()),
+            "{ended}"
+        );
+        assert_eq!(document.by_process().len(), 1);
+    }
+}
+
+#[test]
+fn eight_each_with_a_daemon_of_its_own() {
+    eight_at_once(&Host::new());
+}
+
+#[test]
+fn eight_on_one_daemon_beside_a_run_of_the_host() {
+    let host = Host::with_daemon();
+    host.tracectl(&["start"]).ok();
+    eight_at_once(&host);
+    assert_eq!(host.fetch().events.len(), 0);
+    assert_eq!(host.status()["runs"].as_array().unwrap().len(), 1);
+}
