@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use nrt_trace_export::Format;
+use nrt_trace_workload::{Config, WorkerArgs};
 
 use crate::output::tell;
 use crate::values::{self, EventTerms, NcList};
@@ -58,6 +59,7 @@ pub(crate) struct SocketArg {
         global = true,
         value_name = "PATH",
         env = SOCKET_VARIABLE,
+        hide_env_values = true,
         help_heading = "Global options",
         long_help = "Control socket of the daemon [default: /run/nrt-trace/control.sock]"
     )]
@@ -88,6 +90,15 @@ pub(crate) enum Verb {
     Events(EventsArgs),
     Record(RecordArgs),
     Demo(DemoArgs),
+    /// What `demo` records
+    #[command(hide = true)]
+    DemoWorkload(DemoWorkloadArgs),
+    /// One process of it
+    #[command(hide = true)]
+    DemoWorker(WorkerArgs),
+    /// What `demo` measures the rate with
+    #[command(hide = true)]
+    DemoPump(DemoPumpArgs),
 }
 
 /// Which events, of which cores, and how many are kept.
@@ -310,17 +321,35 @@ pub(crate) struct DemoArgs {
     #[arg(short, long, value_name = "FILE", default_value = "trace.json")]
     pub(crate) output: PathBuf,
 
-    /// Worker processes
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) processes: u32,
+    /// Leave out the measurement of the rate up to which nothing is lost
+    #[arg(long)]
+    pub(crate) no_rate: bool,
 
-    /// Threads of each worker
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    #[command(flatten)]
+    pub(crate) workload: Config,
+}
+
+/// The workload's first process, which starts the others.
+#[derive(Args, Debug)]
+pub(crate) struct DemoWorkloadArgs {
+    /// File that gets the account of events and the result
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) workload: Config,
+}
+
+/// Emits at a given rate for a second.
+#[derive(Args, Debug)]
+pub(crate) struct DemoPumpArgs {
+    /// Events per second, over all threads
+    #[arg(long, value_name = "N")]
+    pub(crate) rate: u64,
+
+    /// Threads, each on a NeuronCore of its own
+    #[arg(long, value_name = "N")]
     pub(crate) threads: u32,
-
-    /// Training steps
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) steps: u32,
 }
 
 /// How a listing is printed.
@@ -360,7 +389,8 @@ impl From<TraceFormat> for Format {
 /// Reads the arguments. `Err` is how the program ends without a verb: help and version, or a usage error, which is
 /// told in one line.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, ExitCode> {
-    Cli::try_parse_from(arguments).map_err(|error| match error.kind() {
+    let arguments: Vec<OsString> = arguments.collect();
+    Cli::try_parse_from(&arguments).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -368,11 +398,24 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, Ex
             let _best_effort = error.print();
             ExitCode::from(u8::from(error.use_stderr()) * 2)
         }
-        _ => {
-            tell::error(&one_line(&error.render().to_string()));
+        kind => {
+            let mut text = one_line(&error.render().to_string());
+            if kind == ErrorKind::UnknownArgument && arguments.iter().any(|a| a == "record") {
+                text.push_str("; the command to record goes after --");
+            }
+            if text.contains("'--socket <PATH>'") && empty_variable() {
+                text = format!(
+                    "{SOCKET_VARIABLE} is set, but to nothing: give it a path, or unset it"
+                );
+            }
+            tell::error(&text);
             ExitCode::from(2)
         }
     })
+}
+
+fn empty_variable() -> bool {
+    std::env::var_os(SOCKET_VARIABLE).is_some_and(|path| path.is_empty())
 }
 
 /// Folds clap's paragraphs into one line: the error, its tips, and where to read on.

@@ -23,8 +23,9 @@ pub(crate) async fn run(socket: &SocketArg, args: FetchArgs) -> Result<ExitCode,
     };
     // What is wrong with the output is told before the daemon is asked for anything.
     let target = Target::new(output, args.to.map(Into::into))?;
+    let sink = target.open()?;
     let mut client = Client::connect(&socket.path()).await?;
-    let (tally, end, sink) = write(&mut client, request, &target).await?;
+    let (tally, end, sink) = write(&mut client, request, &target, sink).await?;
     sink.finish()
         .map_err(|error| Failure::file("write", target.name(), &error))?;
     client.commit(end.fetch_id).await.map_err(|failure| {
@@ -53,20 +54,20 @@ async fn write(
     client: &mut Client,
     request: v1::FetchRequest,
     target: &Target,
+    sink: Sink,
 ) -> Result<(Tally, v1::FetchEnd, Sink), Failure> {
     let failed = |error| Failure::file("write", target.name(), &error);
     let mut parts = client.fetch(request).await?;
-    let mut document = Document::new(target.format(), target.open()?).map_err(failed)?;
+    let mut document = Document::new(target.format(), sink).map_err(failed)?;
     let mut tally = Tally::default();
     let mut end = None;
     while let Some(part) = parts.next().await? {
-        tally.part(&part);
         if let Part::End(closing) = &part {
             end = Some(*closing);
         }
-        document
-            .part(&v1::TracePart { part: Some(part) })
-            .map_err(failed)?;
+        let part = v1::TracePart { part: Some(part) };
+        tally.part(&part);
+        document.part(&part).map_err(failed)?;
     }
     let Some(end) = end else { return Err(cut()) };
     let sink = document.finish().map_err(failed)?;
@@ -116,13 +117,5 @@ fn report(tally: &Tally, end: &v1::FetchEnd, target: &Target) {
     for line in tally.fetched_lines() {
         tell::note(format!("  {line}"));
     }
-    if tally.processes() == 0 {
-        tell::warning(
-            "no process was attached in this run: is the program linked with libnrt_trace, and may it reach the \
-             daemon's producer socket (see status)?",
-        );
-    }
-    for warning in tally.warnings() {
-        tell::warning(warning);
-    }
+    tally.warn();
 }

@@ -23,6 +23,10 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::file("start", "the event loop", &error))?;
+    // Beyond a limit on file sizes the kernel sends a signal that ends the program, unless somebody takes it: then the
+    // write fails, which can be told. (Ignoring it would be passed on to recorded commands; a handler is not.)
+    let over = std::sync::Arc::default();
+    let _unlimited = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, over);
     let socket = cli.socket;
     runtime.block_on(async {
         match cli.verb {
@@ -34,6 +38,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::Events(args) => events::run(&socket, args).await,
             Verb::Record(args) => record::run(&socket, args).await,
             Verb::Demo(args) => demo::run(args).await,
+            Verb::DemoWorkload(args) => demo::workload(&args),
+            Verb::DemoWorker(args) => demo::worker(&args),
+            Verb::DemoPump(args) => Ok(demo::pump(&args)),
         }
     })
 }

@@ -7,24 +7,30 @@ use crate::cli::{RecordArgs, SocketArg};
 use crate::error::Failure;
 use crate::output::target::Target;
 use crate::output::{human, tell};
-use crate::record::{Outcome, Plan, child, record};
+use crate::record::{Destination, Outcome, Plan, Session, child};
 
 /// Records, prints the summary, and ends as the command did.
 pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode, Failure> {
     let target = Target::new(&args.output, args.to.map(Into::into))?;
+    // First whatever can be wrong without anything having happened yet.
+    let destination = Destination::open(target.clone())?;
     let name = args
         .command
         .first()
         .map(|program| program.display().to_string());
     let plan = Plan {
-        target: target.clone(),
         capture: args.capture,
         duration: args.duration,
         command: args.command,
-        socket: Some(socket.path()),
     };
-    let outcome = record(plan).await?;
-    report(&outcome, &target)?;
+    let mut session = Session::open(Some(&socket.path())).await?;
+    let outcome = session.record(plan, destination).await;
+    session.close();
+    let outcome = outcome?;
+    match report(&outcome, &target) {
+        Ok(()) | Err(Failure::Closed) => {}
+        Err(failure) => return Err(failure),
+    }
     if let (Some(name), Some(status)) = (name, outcome.command)
         && let Some(end) = child::bad_end(status)
     {
@@ -33,30 +39,36 @@ pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode
     Ok(ExitCode::from(outcome.status()))
 }
 
-/// The summary: on standard output, or beside a trace that goes there.
+/// The summary: on standard output, or beside a trace that goes there; warnings on standard error.
 pub(super) fn report(outcome: &Outcome, target: &Target) -> Result<(), Failure> {
     let text = text(outcome, target);
     if target.is_stdout() {
         let _best_effort = stderr().lock().write_all(text.as_bytes());
-        return Ok(());
+    } else {
+        let mut out = stdout().lock();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
     }
-    let mut out = stdout().lock();
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
+    if let Some(written) = &outcome.written {
+        written.tally.warn();
+    }
     Ok(())
 }
 
 fn text(outcome: &Outcome, target: &Target) -> String {
-    let mut text = outcome.summary.to_text();
-    if !text.ends_with('\n') {
-        text.push('\n');
+    let mut text = String::new();
+    if let Some(written) = &outcome.written {
+        let mut figures = written.summary.report();
+        // They go to standard error, where nobody misses them.
+        figures.warnings.clear();
+        text.push_str(&figures.to_text());
     }
     let size = target.file().and_then(|path| std::fs::metadata(path).ok());
     let size = size.map_or_else(String::new, |meta| {
         format!(" ({})", human::bytes(meta.len()))
     });
     text.push_str(&format!(
-        "{} in {}, {}; in {}{size}\n",
+        "{} recorded in {}, {}; trace in {}{size}\n",
         human::events(outcome.events),
         human::span(outcome.lasted),
         human::rate(outcome.events, outcome.lasted),

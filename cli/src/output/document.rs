@@ -8,7 +8,7 @@ use nrt_trace_proto::v1::TracePart;
 /// A trace that is being written. Both writers gather large pieces themselves.
 #[derive(Debug)]
 pub(crate) enum Document<W: Write> {
-    Json(JsonWriter<W>),
+    Json(Box<JsonWriter<W>>),
     Native(NativeWriter<W>),
 }
 
@@ -16,7 +16,10 @@ impl<W: Write> Document<W> {
     /// Begins a document.
     pub(crate) fn new(format: Format, out: W) -> io::Result<Self> {
         match format {
-            Format::Json => Ok(Self::Json(JsonWriter::new(out, JsonOptions::default()))),
+            Format::Json => Ok(Self::Json(Box::new(JsonWriter::new(
+                out,
+                JsonOptions::default(),
+            )))),
             Format::Native => NativeWriter::new(out).map(Self::Native),
             other => {
                 let text = format!("this program does not write .{}", other.extension());

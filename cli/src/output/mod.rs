@@ -9,8 +9,10 @@
 //! | [`file`] | a file that appears whole or not at all |
 //! | [`document`] | trace parts into a format |
 //! | [`tally`] | events and losses per process and core |
+//! | [`census`] | events per process and type |
 //! | [`progress`] | the line that shows how a recording goes |
 
+pub(crate) mod census;
 pub(crate) mod document;
 pub(crate) mod file;
 pub(crate) mod human;

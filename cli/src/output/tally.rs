@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use nrt_trace_export::Summary;
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::trace_part::Part;
 
 use super::human;
 use super::table::printable;
+use super::tell;
 
 /// Bytes of a packed record.
 const RECORD_BYTES: usize = 112;
@@ -15,13 +17,14 @@ const RECORD_BYTES: usize = 112;
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     processes: BTreeMap<u32, Process>,
+    /// Judges the accounts. It is not given the records: matching them costs more than fetching them.
+    judge: Summary,
 }
 
 #[derive(Debug, Default)]
 struct Process {
     producer: Option<v1::Producer>,
     rings: BTreeMap<u32, Ring>,
-    without_ring: v1::ProducerAccount,
 }
 
 #[derive(Debug, Default)]
@@ -32,33 +35,41 @@ struct Ring {
 
 impl Tally {
     /// Takes note of a part of a trace.
-    pub(crate) fn part(&mut self, part: &Part) {
-        match part {
-            Part::Producer(producer) => self.producer(producer.clone()),
-            Part::Records(records) => {
+    pub(crate) fn part(&mut self, part: &v1::TracePart) {
+        match &part.part {
+            Some(Part::Producer(producer)) => {
+                let process = self.process(producer.producer_id);
+                // A ring counts also when nothing came from it.
+                for nc in &producer.rings {
+                    process.rings.entry(*nc).or_default();
+                }
+                process.producer = Some(producer.clone());
+            }
+            Some(Part::Records(records)) => {
                 let ring = self.ring(records.producer_id, records.nc_idx);
                 ring.events += (records.packed.len() / RECORD_BYTES) as u64;
+                return;
             }
-            Part::Account(account) => self.account(*account),
-            Part::ProducerAccount(account) => {
-                self.process(account.producer_id).without_ring = *account;
+            Some(Part::Account(account)) => {
+                self.ring(account.producer_id, account.nc_idx).account = *account;
             }
             _ => {}
         }
+        self.judge.part(part);
     }
 
-    /// Takes note of a process; each of its rings counts, also when nothing came from it.
+    /// Takes note of a process.
     pub(crate) fn producer(&mut self, producer: v1::Producer) {
-        let process = self.process(producer.producer_id);
-        for nc in &producer.rings {
-            process.rings.entry(*nc).or_default();
-        }
-        process.producer = Some(producer);
+        self.part(&v1::TracePart {
+            part: Some(Part::Producer(producer)),
+        });
     }
 
     /// Takes a ring's account, in place of an earlier one.
     pub(crate) fn account(&mut self, account: v1::RingAccount) {
-        self.ring(account.producer_id, account.nc_idx).account = account;
+        self.part(&v1::TracePart {
+            part: Some(Part::Account(account)),
+        });
     }
 
     /// Events that came.
@@ -81,9 +92,28 @@ impl Tally {
         self.lines(|ring| ring.events)
     }
 
-    /// One line for each process: how many events it claimed since the run began, core by core.
+    /// One line for each process: how many events it recorded since the run began, core by core.
     pub(crate) fn claimed_lines(&self) -> Vec<String> {
         self.lines(|ring| ring.account.claimed)
+    }
+
+    /// Says on standard error what the person should know: losses and their causes, and processes from which nothing
+    /// came, with the likely reasons.
+    pub(crate) fn warn(&self) {
+        for warning in self.judge.report().warnings {
+            tell::warning(printable(warning.trim_start_matches("Warning: ")));
+        }
+        for (id, process) in &self.processes {
+            for line in process.causes(*id).into_iter().chain(process.silence(*id)) {
+                tell::note(line);
+            }
+        }
+        if self.processes.is_empty() {
+            tell::warning(
+                "no process was attached to this run: is the program linked with libnrt_trace, is NRT_TRACE_DISABLE \
+                 unset, and may it reach the producer socket (see status)?",
+            );
+        }
     }
 
     fn lines(&self, value: impl Fn(&Ring) -> u64) -> Vec<String> {
@@ -101,32 +131,6 @@ impl Tally {
             format!("{}: {} ({cores})", process.name(*id), human::events(total))
         };
         self.processes.iter().map(line).collect()
-    }
-
-    /// What the person should know: losses with their causes, and processes from which nothing came.
-    pub(crate) fn warnings(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        let (dropped, claimed) = (
-            self.dropped(),
-            self.rings().map(|r| r.account.claimed).sum::<u64>(),
-        );
-        if dropped > 0 {
-            let lost: u64 = self.rings().map(|ring| ring.account.lost).sum();
-            // The words of Neuron's own tools, which people search for.
-            out.push(format!(
-                "{dropped} trace events were dropped during capture (stored {} out of {claimed} total events). \
-                 Consider increasing buffer size, reducing trace duration, or filtering events.",
-                claimed.saturating_sub(lost)
-            ));
-            for (id, process) in &self.processes {
-                out.extend(process.loss(*id));
-            }
-        }
-        for (id, process) in &self.processes {
-            out.extend(process.other_losses(*id));
-            out.extend(process.silence(*id));
-        }
-        out
     }
 
     fn process(&mut self, id: u32) -> &mut Process {
@@ -153,11 +157,18 @@ impl Process {
     }
 
     /// Where the dropped events of this process went.
-    fn loss(&self, id: u32) -> Option<String> {
+    fn causes(&self, id: u32) -> Option<String> {
         let sum = |field: fn(&v1::RingAccount) -> u64| -> u64 {
             self.rings.values().map(|ring| field(&ring.account)).sum()
         };
-        if self.rings.values().all(|ring| dropped(&ring.account) == 0) {
+        let lossy = |ring: &Ring| dropped(&ring.account) > 0;
+        let cores: Vec<u32> = self
+            .rings
+            .iter()
+            .filter(|(_, ring)| lossy(ring))
+            .map(|(nc, _)| *nc)
+            .collect();
+        if cores.is_empty() {
             return None;
         }
         let causes = [
@@ -180,86 +191,37 @@ impl Process {
             .filter(|(_, n)| *n > 0)
             .map(|(cause, n)| format!("{} {cause}", human::count(*n)))
             .collect();
-        let cores: Vec<u32> = self
-            .rings
-            .iter()
-            .filter(|(_, ring)| dropped(&ring.account) > 0)
-            .map(|(nc, _)| *nc)
-            .collect();
         let exact = self.rings.values().all(|ring| ring.account.exact);
         Some(format!(
-            "{}, nc {}: {}{}",
+            "  {}, nc {}: {}{}",
             self.name(id),
             human::ranges(&cores),
             causes.join(", "),
             if exact {
                 ""
             } else {
-                " (the total is exact, its split is not: a thread was inside an emit)"
+                " (only their sum is exact: a thread was inside an emit)"
             }
         ))
     }
 
-    /// Losses that no ring knows of.
-    fn other_losses(&self, id: u32) -> Vec<String> {
-        let account = &self.without_ring;
-        let name = self.name(id);
-        let mut out = Vec::new();
-        if account.no_ring > 0 {
-            out.push(format!(
-                "{name}: {} for a NeuronCore that has no ring were not recorded; set NEURON_RT_VISIBLE_CORES or \
-                 NEURON_RT_NUM_CORES for it",
-                human::events(account.no_ring)
-            ));
-        }
-        if account.nc_out_of_range > 0 {
-            out.push(format!(
-                "{name}: {} named a NeuronCore of 256 or more and were recorded as nc 0",
-                human::events(account.nc_out_of_range)
-            ));
-        }
-        if account.strings_full > 0 {
-            out.push(format!(
-                "{name}: {} names did not fit its string table and stay unresolved",
-                human::count(account.strings_full)
-            ));
-        }
-        if account.strings_refused > 0 {
-            out.push(format!(
-                "{name}: {} names were refused (not UTF-8, or not what their id says)",
-                human::count(account.strings_refused)
-            ));
-        }
-        out
-    }
-
     /// Why nothing at all may have come from this process.
     fn silence(&self, id: u32) -> Option<String> {
-        let claimed: u64 = self.rings.values().map(|ring| ring.account.claimed).sum();
-        let came: u64 = self.rings.values().map(|ring| ring.events).sum();
-        if claimed + came + self.without_ring.no_ring > 0 {
+        let something = |ring: &Ring| ring.account.claimed + ring.events > 0;
+        let producer = self.producer.as_ref()?;
+        if self.rings.values().any(something) || producer.state() == v1::ProducerState::Quarantined
+        {
             return None;
         }
-        let name = self.name(id);
-        let producer = self.producer.as_ref()?;
-        Some(if producer.state() == v1::ProducerState::Quarantined {
-            format!(
-                "{name}: no events, because its shared memory was found corrupt and is not read any more"
-            )
-        } else if producer.armed_from_ns.is_none() {
-            format!(
-                "{name}: no events, because it was not armed in this run: it has not answered the daemon yet"
-            )
+        let reason = if producer.armed_from_ns.is_none() {
+            "it was not armed in this run: it has not answered the daemon"
         } else if self.rings.is_empty() {
-            format!(
-                "{name}: no events, because none of its NeuronCores passes the filter of the run (see status)"
-            )
+            "none of its NeuronCores passes the filter of the run (see status)"
         } else {
-            format!(
-                "{name}: no events; it emitted none since it was armed, or only of types and NeuronCores that the \
-                 run's filters leave out (see status)"
-            )
-        })
+            "it emitted none since it was armed, or only of types or NeuronCores that the filters of the run leave out \
+             (see status)"
+        };
+        Some(format!("  {}: no events: {reason}", self.name(id)))
     }
 }
 
@@ -292,13 +254,16 @@ mod tests {
         }
     }
 
-    fn records(nc_idx: u32, events: usize) -> Part {
+    fn records(nc_idx: u32, events: usize) -> v1::TracePart {
         let packed = vec![0u8; events * RECORD_BYTES].into();
-        Part::Records(v1::Records {
+        let records = v1::Records {
             producer_id: 3,
             nc_idx,
             packed,
-        })
+        };
+        v1::TracePart {
+            part: Some(Part::Records(records)),
+        }
     }
 
     #[test]
@@ -310,26 +275,31 @@ mod tests {
             tally.fetched_lines(),
             ["42 trainer: 1,200 events (nc 0: 1,200, nc 1: 0)"]
         );
-        assert_eq!(tally.warnings(), Vec::<String>::new());
+        assert_eq!(tally.processes[&3].silence(3), None);
     }
 
     #[test]
-    fn a_silent_process_is_warned_about() {
-        let mut tally = Tally::default();
-        tally.producer(trainer(vec![0]));
-        let [warning] = tally.warnings().try_into().unwrap();
-        assert!(
-            warning.starts_with("42 trainer: no events; it emitted none"),
-            "{warning}"
-        );
+    fn a_silent_process_has_its_reason() {
+        let reason = |producer: v1::Producer| {
+            let mut tally = Tally::default();
+            tally.producer(producer);
+            tally.processes[&3].silence(3).unwrap()
+        };
+        assert!(reason(trainer(vec![0])).starts_with("  42 trainer: no events: it emitted none"));
+        assert!(reason(trainer(vec![])).contains("none of its NeuronCores passes"));
+        let late = v1::Producer {
+            armed_from_ns: None,
+            ..trainer(vec![0])
+        };
+        assert!(reason(late).contains("it was not armed in this run"));
     }
 
     #[test]
-    fn losses_are_told_in_the_known_words_and_by_cause() {
+    fn losses_are_told_by_cause() {
         let mut tally = Tally::default();
         tally.producer(trainer(vec![0]));
         tally.part(&records(0, 1024));
-        tally.account(v1::RingAccount {
+        let account = v1::RingAccount {
             producer_id: 3,
             nc_idx: 0,
             claimed: 10_000,
@@ -338,32 +308,20 @@ mod tests {
             overwritten: 8976,
             exact: true,
             ..v1::RingAccount::default()
-        });
-        let [known, cause] = tally.warnings().try_into().unwrap();
+        };
+        tally.account(account);
+        assert_eq!(tally.dropped(), 8976);
+        let causes = tally.processes[&3].causes(3).unwrap();
         assert_eq!(
-            known,
-            "8976 trace events were dropped during capture (stored 1024 out of 10000 total events). Consider \
-             increasing buffer size, reducing trace duration, or filtering events."
+            causes,
+            "  42 trainer, nc 0: 8,976 overwritten before they were read"
         );
-        assert_eq!(
-            cause,
-            "42 trainer, nc 0: 8,976 overwritten before they were read"
-        );
-    }
-
-    #[test]
-    fn what_was_given_up_on_request_is_no_loss() {
-        let mut tally = Tally::default();
-        tally.producer(trainer(vec![0]));
+        // Given up on request is no loss.
         tally.account(v1::RingAccount {
-            producer_id: 3,
-            claimed: 5,
-            lost: 5,
-            abandoned: 5,
-            exact: true,
-            ..v1::RingAccount::default()
+            lost: 8976,
+            abandoned: 8976,
+            ..account
         });
-        assert_eq!(tally.dropped(), 0);
-        assert_eq!(tally.warnings(), Vec::<String>::new());
+        assert_eq!((tally.dropped(), tally.processes[&3].causes(3)), (0, None));
     }
 }

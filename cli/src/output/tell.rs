@@ -24,7 +24,7 @@ pub(crate) fn error(text: &impl Display) {
 
 /// Something that the person should know, and that may need doing.
 pub(crate) fn warning(text: impl Display) {
-    line(YELLOW, "warning: ", &text);
+    line(YELLOW, "Warning: ", &text);
 }
 
 /// What goes on.

@@ -1,19 +1,34 @@
 //! The end of a recording: the growing file becomes the trace.
 
-use nrt_trace_export::{Spool, Summary};
+use std::io;
+
+use nrt_trace_export::{NativeError, Spool, Summary};
 
 use super::growing::GrowingFile;
 use crate::error::Failure;
+use crate::output::census::Census;
 use crate::output::document::Document;
-use crate::output::target::Target;
+use crate::output::tally::Tally;
+use crate::output::target::{Sink, Target};
+
+/// What a trace holds.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Events, durations, losses.
+    pub(crate) summary: Summary,
+    /// The same by process and core, to be told.
+    pub(crate) tally: Tally,
+    /// The same by process and type.
+    pub(crate) census: Census,
+}
 
 /// Writes the trace to its place, and takes the growing file away. If the trace can't be written that file stays, and
 /// the failure says where it is.
-pub(crate) fn finish(mut growing: GrowingFile, target: &Target) -> Result<Summary, Failure> {
+pub(crate) fn finish(mut growing: GrowingFile, target: &Target) -> Result<Written, Failure> {
     match write(&mut growing, target) {
-        Ok(summary) => {
+        Ok(written) => {
             growing.remove();
-            Ok(summary)
+            Ok(written)
         }
         Err(Failure::Failed(text)) => match growing.path() {
             Some(part) => Err(Failure::Failed(format!(
@@ -26,23 +41,44 @@ pub(crate) fn finish(mut growing: GrowingFile, target: &Target) -> Result<Summar
     }
 }
 
-fn write(growing: &mut GrowingFile, target: &Target) -> Result<Summary, Failure> {
+fn write(growing: &mut GrowingFile, target: &Target) -> Result<Written, Failure> {
     let failed = |error| Failure::file("write", target.name(), &error);
+    let file = growing.complete()?;
+    let mut spool = Spool::open(file).map_err(unreadable)?;
     let mut document = Document::new(target.format(), target.open()?).map_err(failed)?;
     let mut summary = Summary::default();
-    let file = growing.complete()?;
-    let unreadable = |error: &dyn std::fmt::Display| {
-        Failure::Failed(format!("cannot read the recording back: {error}"))
-    };
-    let mut spool = Spool::open(file).map_err(|error| unreadable(&error))?;
-    for part in spool.parts() {
-        let part = part.map_err(|error| unreadable(&error))?;
+    let mut tally = Tally::default();
+    let mut census = Census::default();
+    let written = spool.regroup(|part| {
         summary.part(&part);
-        document.part(&part).map_err(failed)?;
+        tally.part(&part);
+        census.part(&part);
+        document.part(&part).map_err(Broken::Written)
+    });
+    written.map_err(|broken| match broken {
+        Broken::Read(error) => unreadable(error),
+        Broken::Written(error) => failed(error),
+    })?;
+    document.finish().and_then(Sink::finish).map_err(failed)?;
+    Ok(Written {
+        summary,
+        tally,
+        census,
+    })
+}
+
+/// Which side of the copy broke.
+enum Broken {
+    Read(NativeError),
+    Written(io::Error),
+}
+
+impl From<NativeError> for Broken {
+    fn from(error: NativeError) -> Self {
+        Self::Read(error)
     }
-    document
-        .finish()
-        .and_then(|out| out.finish())
-        .map_err(failed)?;
-    Ok(summary)
+}
+
+fn unreadable(error: NativeError) -> Failure {
+    Failure::Failed(format!("cannot read the recording back: {error}"))
 }

@@ -27,21 +27,30 @@ pub(crate) struct GrowingFile {
 }
 
 impl GrowingFile {
-    /// Makes the growing file of a target: `FILE.part` beside a file, else a nameless temporary file.
+    /// Makes the growing file of a target: `FILE.part` beside a file, else a nameless temporary one.
     pub(crate) fn create(target: &Target) -> Result<Self, Failure> {
-        let path = target.file().map(part_path);
-        let opened = match &path {
-            Some(path) => open_part(path),
-            None => tempfile::tempfile(),
+        let Some(path) = target.file().map(part_path) else {
+            return Self::nameless();
         };
-        let shown = path.clone().unwrap_or_else(std::env::temp_dir);
-        let failed = |error| Failure::file("write", &shown, &error);
-        let file = opened.map_err(failed)?;
-        let writer = NativeWriter::new(file.try_clone().map_err(failed)?).map_err(failed)?;
+        let failed = |error| Failure::file("write", &path, &error);
+        let file = open_part(&path).map_err(failed)?;
+        Self::new(file, Some(path.clone())).map_err(failed)
+    }
+
+    /// Makes one that nobody can see, and that is gone with this program.
+    pub(crate) fn nameless() -> Result<Self, Failure> {
+        let made = tempfile::tempfile().and_then(|file| Self::new(file, None));
+        made.map_err(|error| {
+            Failure::file("write a temporary file in", std::env::temp_dir(), &error)
+        })
+    }
+
+    fn new(file: File, path: Option<PathBuf>) -> io::Result<Self> {
+        let writer = Some(NativeWriter::new(file.try_clone()?)?);
         Ok(Self {
             path,
             file,
-            writer: Some(writer),
+            writer,
             kept: 0,
         })
     }

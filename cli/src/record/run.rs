@@ -1,0 +1,312 @@
+//! One recording, from start to stop.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use nrt_trace_proto::v1;
+use tokio::time::Instant;
+
+use super::child::{Environment, Recorded};
+use super::collect::Collector;
+use super::finish::finish;
+use super::host::Host;
+use super::signals::{EndSignal, Signals};
+use super::{Destination, Outcome, Plan};
+use crate::client::Client;
+use crate::command::start_request;
+use crate::error::Failure;
+use crate::output::progress::Progress;
+use crate::output::table::printable;
+use crate::output::target::Target;
+use crate::output::{human, tell};
+
+/// How long a command may take to end after a signal while it is still recorded. Then the trace is written, and only
+/// waiting goes on.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Fetches after the end that bring nothing, before what is still pending is given up.
+const LAST_TRIES: u32 = 100;
+
+/// Pause between two of those.
+const LAST_PAUSE: Duration = Duration::from_millis(10);
+
+/// A recording under way.
+struct Recording<'a> {
+    signals: &'a mut Signals,
+    collector: Collector,
+    control: Client,
+    token: String,
+    child: Option<Recorded>,
+    progress: Progress,
+    started: Instant,
+    signal: Option<EndSignal>,
+    failure: Option<Failure>,
+}
+
+/// Records what the plan says, with this daemon.
+pub(super) async fn record(
+    host: &Host,
+    signals: &mut Signals,
+    plan: Plan,
+    destination: Destination,
+) -> Result<Outcome, Failure> {
+    let Destination { growing, target } = destination;
+    let token = if plan.command.is_empty() {
+        String::new()
+    } else {
+        random_token()
+    };
+    let mut control = host.client.clone();
+    let reply = control
+        .start(start_request(token.clone(), plan.capture))
+        .await?;
+    tell_start(&reply);
+    let capacity = reply.run.map_or(0, |run| run.max_events_per_nc);
+    let mut recording = Recording {
+        signals,
+        collector: Collector::new(host.client.clone(), token.clone(), capacity, growing),
+        control,
+        token,
+        child: None,
+        progress: Progress::new(),
+        started: Instant::now(),
+        signal: None,
+        failure: None,
+    };
+    recording.guard(host);
+    if !plan.command.is_empty() {
+        let environment = Environment {
+            token: recording.token.clone(),
+            control_socket: absolute(host.client.socket()),
+            producer_socket: absolute(&host.producer_socket),
+        };
+        let to_stderr = target.as_ref().is_some_and(Target::is_stdout);
+        match Recorded::spawn(&plan.command, &environment, to_stderr) {
+            Ok(child) => recording.child = Some(child),
+            Err(failure) => {
+                recording.stop(true, host).await;
+                return Err(failure);
+            }
+        }
+    }
+    recording.follow(plan.duration).await;
+    recording.stop(false, host).await;
+    recording.collect_rest().await;
+    recording.end(host, target.as_ref()).await
+}
+
+impl Recording<'_> {
+    /// Sees to it that a second signal ends the run too.
+    fn guard(&self, host: &Host) {
+        let socket = self.control.socket().to_owned();
+        let token = self.token.clone();
+        let folder = host.folder().map(Path::to_owned);
+        self.signals.last_act().set(Some(Box::new(move || {
+            end_run(&socket, &token);
+            remove(folder.as_deref());
+        })));
+    }
+
+    /// Fetches while the command runs, or the time is not over, or nobody wants to stop.
+    async fn follow(&mut self, duration: Option<Duration>) {
+        let mut until = duration.map(|duration| self.started + duration);
+        let mut next = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                signal = self.signals.first(), if self.signal.is_none() => {
+                    self.signal = Some(signal);
+                    match &self.child {
+                        Some(child) => child.pass_on(signal),
+                        None => return,
+                    }
+                    let grace = Instant::now() + GRACE;
+                    until = Some(until.map_or(grace, |until| until.min(grace)));
+                }
+                () = ended(self.child.as_mut()) => return,
+                () = at(until) => return,
+                () = tokio::time::sleep_until(next), if self.failure.is_none() => {
+                    next = self.fetch().await;
+                }
+            }
+        }
+    }
+
+    /// One fetch; says when the next is due.
+    async fn fetch(&mut self) -> Instant {
+        let begun = Instant::now();
+        let next = match self.collector.fetch().await {
+            Ok(fetched) => begun + fetched.wait,
+            // Somebody else reads this run; its fetch is over in a moment.
+            Err(Failure::Busy(_)) => begun + LAST_PAUSE,
+            Err(failure) => {
+                self.fail(failure);
+                begun
+            }
+        };
+        let got = self.collector.got();
+        self.progress
+            .show(got.events, self.collector.bytes(), got.lost);
+        next
+    }
+
+    /// Ends the run. That somebody else has ended it already is fine.
+    async fn stop(&mut self, discard: bool, host: &Host) {
+        let request = v1::StopRequest {
+            token: self.token.clone(),
+            discard,
+        };
+        let _ended_already = self.control.stop(request).await;
+        // The next run of this scope may be somebody else's.
+        let folder = host.folder().map(Path::to_owned);
+        self.signals
+            .last_act()
+            .set(Some(Box::new(move || remove(folder.as_deref()))));
+    }
+
+    /// Fetches what is left of a run that has ended.
+    async fn collect_rest(&mut self) {
+        let mut empty = 0;
+        while self.failure.is_none() && empty < LAST_TRIES {
+            match self.collector.fetch().await {
+                Ok(fetched) if fetched.run_ended => return,
+                Ok(fetched) if fetched.events > 0 => empty = 0,
+                Ok(_) | Err(Failure::Busy(_)) => {
+                    empty += 1;
+                    tokio::time::sleep(LAST_PAUSE).await;
+                }
+                Err(failure) => self.fail(failure),
+            }
+        }
+    }
+
+    /// Nothing more can be recorded. The command goes on.
+    fn fail(&mut self, failure: Failure) {
+        self.progress.clear();
+        tell::error(&format_args!("{failure}; nothing more is recorded"));
+        self.failure = Some(failure);
+    }
+
+    /// Turns the growing file into the trace, and waits for a command that still runs.
+    async fn end(mut self, host: &Host, target: Option<&Target>) -> Result<Outcome, Failure> {
+        let lasted = self.started.elapsed();
+        self.progress.clear();
+        let daemon = self.control.status().await.unwrap_or_default();
+        if self.failure.is_some() && !host.is_embedded() {
+            tell::note(format!(
+                "what was not recorded may still be with the daemon: nrt-tracectl fetch --token {} -o FILE",
+                self.token
+            ));
+        }
+        let (got, rate) = (self.collector.got(), self.collector.rate());
+        let growing = self.collector.into_growing();
+        let written = target.map(|target| finish(growing, target));
+        let command = match &mut self.child {
+            Some(child) => {
+                tell_wait(child, target);
+                Some(child.wait().await)
+            }
+            None => None,
+        };
+        Ok(Outcome {
+            written: match written.transpose() {
+                // The reader of standard output has seen enough; the command's end counts all the same.
+                Err(Failure::Closed) => None,
+                written => written?,
+            },
+            events: got.events,
+            lost: got.lost,
+            lasted,
+            rate,
+            daemon,
+            command,
+            signal: self.signal,
+            failure: self.failure,
+        })
+    }
+}
+
+/// Says what is being waited for, if that may take a while.
+fn tell_wait(child: &Recorded, target: Option<&Target>) {
+    if let (None, Some(pid), Some(target)) = (child.ended(), child.pid(), target) {
+        let name = printable(child.name());
+        tell::note(format!(
+            "the recording is over, its trace in {}; waiting for {name} (pid {pid}) to end, Ctrl-C to leave it alone",
+            target.name()
+        ));
+    }
+}
+
+/// Completes when the command has ended; never without one.
+async fn ended(child: Option<&mut Recorded>) {
+    match child {
+        Some(child) => {
+            let _status: ExitStatus = child.wait().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Completes at a moment; never without one.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn tell_start(reply: &v1::StartResponse) {
+    for warning in &reply.warnings {
+        tell::warning(printable(warning));
+    }
+    if reply.abandoned > 0 {
+        let given_up = human::events(reply.abandoned);
+        tell::warning(format!(
+            "{given_up} of the previous run, which nobody had fetched, were given up"
+        ));
+    }
+}
+
+/// A token that no other run has.
+fn random_token() -> String {
+    let mut bytes = [0; 16];
+    let filled = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    if filled != Ok(bytes.len()) {
+        // Kernels since 3.17 always fill it; the pid alone would still not meet another recording's.
+        bytes[..4].copy_from_slice(&std::process::id().to_le_bytes());
+    }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Ends the run from outside the event loop, which may be busy.
+fn end_run(socket: &Path, token: &str) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    else {
+        return;
+    };
+    let stop = async {
+        let mut client = Client::connect(socket).await.ok()?;
+        let request = v1::StopRequest {
+            token: token.to_owned(),
+            discard: true,
+        };
+        client.stop(request).await.ok()
+    };
+    // A daemon that does not answer in this time keeps nobody from leaving.
+    let bounded = async { tokio::time::timeout(Duration::from_millis(500), stop).await };
+    let _unheard = runtime.block_on(bounded);
+}
+
+/// Removes the folder of an embedded daemon.
+fn remove(folder: Option<&Path>) {
+    if let Some(folder) = folder {
+        let _best_effort = std::fs::remove_dir_all(folder);
+    }
+}

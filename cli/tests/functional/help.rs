@@ -1,0 +1,53 @@
+//! The manual, word for word. `UPDATE_GOLDEN=1 cargo test -p nrt-tracectl` writes it anew.
+
+use std::fs;
+use std::path::Path;
+
+use crate::tool::run;
+
+fn check(name: &str, arguments: &[&str]) {
+    let ended = run(arguments);
+    assert_eq!(
+        (ended.status, ended.stderr.as_str()),
+        (Some(0), ""),
+        "{arguments:?}"
+    );
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/functional/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&golden, &ended.stdout).unwrap();
+    }
+    let expected = fs::read_to_string(&golden).unwrap();
+    assert_eq!(
+        ended.stdout, expected,
+        "{name} differs; UPDATE_GOLDEN=1 writes it anew"
+    );
+}
+
+#[test]
+fn the_manual_is_the_golden_one() {
+    check("help.txt", &["--help"]);
+    check("help-short.txt", &["-h"]);
+    for verb in [
+        "start",
+        "stop",
+        "fetch",
+        "status",
+        "producers",
+        "events",
+        "record",
+        "demo",
+    ] {
+        check(&format!("help-{verb}.txt"), &[verb, "--help"]);
+    }
+}
+
+#[test]
+fn every_verb_is_in_the_manual_and_the_hidden_ones_are_not() {
+    let manual = run(["--help"]).stdout;
+    assert!(
+        !manual.contains("demo-w") && !manual.contains("demo-p"),
+        "{manual}"
+    );
+}

@@ -1,0 +1,11 @@
+//! The program from outside: what it prints, what it leaves on the disk, how it ends.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod connect;
+mod fake;
+mod fetch;
+mod help;
+mod start_stop;
+mod tool;
+mod usage;
