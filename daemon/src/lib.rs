@@ -18,6 +18,7 @@
 //! | `strings` | names, merged |
 //! | `upkeep` | clocks of the control pages, memory ahead of the rings |
 //! | `rpc` | the control API |
+//! | [`service`] | what the binary adds: a log, signals, an exit status |
 //!
 //! The binary `nrt-traced` is a shell around [`Daemon::start`]; the command line tool starts the same daemon inside
 //! itself when none is running. The library installs no logger and no signal handler.
@@ -25,10 +26,17 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+mod daemon;
 mod drain;
+mod handshake;
 mod listen;
+mod registry;
+mod rpc;
 mod run;
+pub mod service;
 mod strings;
+mod upkeep;
 
 pub use config::{Budgets, Config, ConfigError, Flags};
+pub use daemon::{Daemon, Running};
 pub use listen::StartError;

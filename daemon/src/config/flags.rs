@@ -54,7 +54,7 @@ impl Flags {
                 source,
             })?;
             let read = raw::parse(&text).and_then(|mut raw| {
-                state_dir = state_dir.take().or(raw.state_dir.take());
+                state_dir = state_dir.take().or_else(|| raw.state_dir.take());
                 raw.apply(&mut config)
             });
             read.map_err(|error| ConfigError::InFile {

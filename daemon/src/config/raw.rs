@@ -83,7 +83,7 @@ impl Raw {
         set(&mut config.default_cores, self.default_cores);
         set(&mut config.arm_timeout_ms, self.arm_timeout_ms);
         set(&mut config.disarm_timeout_ms, self.disarm_timeout_ms);
-        config.instance_id = self.instance_id.or(config.instance_id.take());
+        config.instance_id = self.instance_id.or_else(|| config.instance_id.take());
         let budgets = &mut config.budgets;
         set(&mut budgets.producers, self.max_producers);
         set(&mut budgets.producers_per_uid, self.max_producers_per_uid);

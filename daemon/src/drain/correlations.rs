@@ -219,8 +219,8 @@ mod tests {
 
     #[test]
     fn the_oldest_execution_makes_room() {
-        let mut table = Correlations::default();
-        for exec in 0..=REMEMBERED as u32 {
+        let (last, mut table) = (u32::try_from(REMEMBERED).unwrap(), Correlations::default());
+        for exec in 0..=last {
             table.learn(exec, Fact::Model(u64::from(exec)));
             table.learn(exec, Fact::Sync(SYNC));
         }
@@ -229,7 +229,7 @@ mod tests {
             (REMEMBERED, REMEMBERED)
         );
         assert_eq!(table.get(0), None);
-        assert!(table.get(1).is_some() && table.get(REMEMBERED as u32).is_some());
+        assert!(table.get(1).is_some() && table.get(last).is_some());
     }
 
     #[test]

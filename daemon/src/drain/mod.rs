@@ -1,5 +1,20 @@
-//! Reading rings.
+//! Reading rings: a fetch walks them with cursors of its own, and what it consumed counts once it is committed.
+//!
+//! | file | what |
+//! |---|---|
+//! | `segment` | a segment as the daemon holds it |
+//! | `ring` | one ring's turn: chunks of records with what they need |
+//! | `fetch` | a whole fetch, in its own thread |
+//! | `slot` | the one fetch of a run: under way, delivered, given up |
+//! | `correlations` | what earlier events said about executions |
+//! | `account` | accounts as messages |
+//!
+//! Nothing here takes a lock that the registry thread or a producer could wait on, and nothing is ever written to a
+//! ring. A fetch that ends early leaves no trace; the next one starts at the old cursors.
 
 pub(crate) mod account;
 pub(crate) mod correlations;
+pub(crate) mod fetch;
+pub(crate) mod ring;
 pub(crate) mod segment;
+pub(crate) mod slot;

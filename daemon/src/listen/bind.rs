@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use nrt_trace_shm::{ShmError, socket};
 use rustix::fs::Mode;
@@ -18,8 +19,8 @@ use crate::config::Config;
 /// Waiting connections of the control socket.
 const BACKLOG: i32 = 128;
 
-/// Device, inode and time of change: file systems give an inode's number to the next file at once.
-type Identity = (u64, u64, (i64, i64));
+/// Device, inode and time of birth: some file systems give an inode's number to the next file at once.
+type Identity = (u64, u64, Option<SystemTime>);
 
 /// A bound socket's file. Dropping it removes the file, if it is still that file.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl Drop for SocketFile {
 
 fn identity(path: &Path) -> Option<Identity> {
     let meta = std::fs::symlink_metadata(path).ok()?;
-    Some((meta.dev(), meta.ino(), (meta.ctime(), meta.ctime_nsec())))
+    Some((meta.dev(), meta.ino(), meta.created().ok()))
 }
 
 /// Case G07: nothing is cut, and the limit is told.
@@ -113,10 +114,9 @@ pub(super) fn control(path: &Path, mode: u32) -> Result<(UnixListener, SocketFil
         .map_err(failed("make a socket for"))?;
     let address = SocketAddrUnix::new(path).map_err(failed("use the path"))?;
     rustix::net::bind(&fd, &address).map_err(failed("bind"))?;
-    let mut file = SocketFile::of(path);
+    let file = SocketFile::of(path);
     // Nobody can connect before `listen`, so the default mode in between does not matter.
     rustix::fs::chmod(path, Mode::from_raw_mode(mode)).map_err(failed("set the mode of"))?;
-    file.identity = identity(path);
     rustix::net::listen(&fd, BACKLOG).map_err(failed("listen on"))?;
     Ok((UnixListener::from(fd), file))
 }

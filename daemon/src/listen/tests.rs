@@ -82,11 +82,11 @@ fn g05_a_dead_daemons_sockets_are_replaced() {
         files,
     } = first;
     drop((control, producer)); // the listeners are gone, their files are not
-    std::mem::drop(std::fs::remove_file(
+    drop(std::fs::remove_file(
         config.state_dir.join("nrt-traced.lock"),
     ));
-    std::mem::drop(std::fs::remove_file(lock::beside(&config.control_socket)));
-    std::mem::drop(std::fs::remove_file(lock::beside(&config.producer_socket)));
+    drop(std::fs::remove_file(lock::beside(&config.control_socket)));
+    drop(std::fs::remove_file(lock::beside(&config.producer_socket)));
     assert!(config.control_socket.exists() && config.producer_socket.exists());
     let second = Sockets::open(&config).unwrap();
     drop(files);

@@ -5,12 +5,12 @@
 #[non_exhaustive]
 pub(crate) enum RunError {
     /// The scope is being captured already.
-    #[error("{scope} is being captured already, since {since}; stop that run first")]
+    #[error("{scope} is being captured already, for {seconds} s now; stop that run first")]
     AlreadyCapturing {
         /// The scope, in words.
         scope: String,
-        /// When the run began, in words.
-        since: String,
+        /// How long the run has lasted, s.
+        seconds: u64,
     },
     /// Events would be lost, and the caller asked not to lose any.
     #[error(

@@ -1,2 +1,133 @@
-//! Captures.
+//! Captures: who is in them, what they take, what was consumed.
+//!
+//! | file | what |
+//! |---|---|
+//! | `cores` | the NC filter, translated for each process |
+//! | `request` | what a client asks for, checked |
+//! | `share` | one producer's part of a run |
+//! | `error` | why a request is refused |
+//!
+//! A scope is the host (no token) or a token. There is at most one run of a scope; it stays, stopped, until a start of
+//! the same scope takes its place. A run belongs to no connection: whoever started it may go, and whoever may use the
+//! control socket can read or stop it. Only a token's run that is left alone for an hour, with none of its processes
+//! attached any more, is given up.
+
+pub(crate) mod cores;
 pub(crate) mod error;
+pub(crate) mod request;
+pub(crate) mod share;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use nrt_trace_model::filter::TypeSet;
+use nrt_trace_proto::v1;
+
+use crate::drain::slot::FetchSlot;
+use cores::CoreFilter;
+use error::RunError;
+use share::Share;
+
+/// A capture.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// Random, never 0.
+    pub id: u64,
+    /// Token of the scope; empty for the host.
+    pub token: String,
+    /// `CLOCK_REALTIME` ns.
+    pub started_ns: u64,
+    /// `CLOCK_REALTIME` ns; `None` while it captures.
+    pub stopped_ns: Option<u64>,
+    /// Slots of each ring.
+    pub cap: u64,
+    /// Host cores that are captured.
+    pub cores: CoreFilter,
+    /// Event types that are captured.
+    pub types: TypeSet,
+    /// Producers that have, or had, a part in it.
+    pub shares: BTreeMap<u32, Share>,
+    /// The last fetch.
+    pub fetch: Option<Arc<FetchSlot>>,
+    /// When a client last asked for it.
+    pub asked: Instant,
+}
+
+impl Run {
+    /// Whether events are recorded.
+    pub(crate) fn is_capturing(&self) -> bool {
+        self.stopped_ns.is_none()
+    }
+
+    /// The run as a message.
+    pub(crate) fn message(&self) -> v1::Run {
+        let all = self.types == TypeSet::ALL;
+        v1::Run {
+            run_id: self.id,
+            token: self.token.clone(),
+            started_ns: self.started_ns,
+            stopped_ns: self.stopped_ns,
+            max_events_per_nc: self.cap,
+            nc: self.cores.cores().to_vec(),
+            events: if all {
+                Vec::new()
+            } else {
+                self.types.iter().map(|t| t.name().to_owned()).collect()
+            },
+        }
+    }
+
+    /// Events that nobody has read yet.
+    pub(crate) fn unread(&self) -> u64 {
+        self.shares.values().map(Share::unread).sum()
+    }
+
+    /// Whether a fetch could bring anything.
+    pub(crate) fn has_more(&self) -> bool {
+        self.shares.values().any(Share::has_more)
+    }
+
+    /// The accounts of all rings.
+    pub(crate) fn accounts(&self) -> Vec<v1::RingAccount> {
+        self.shares
+            .iter()
+            .flat_map(|(id, share)| share.accounts(*id))
+            .collect()
+    }
+
+    /// Moves the cursors as a fetch that ended left them; the answer is the producers whose accounts it told in full.
+    pub(crate) fn commit(&mut self, fetch_id: u64) -> Result<Vec<u32>, RunError> {
+        let refuse = |why| RunError::NoSuchFetch { fetch_id, why };
+        let slot = self.fetch.as_ref().filter(|slot| slot.id == fetch_id);
+        let slot = slot.ok_or_else(|| refuse("it is not the last fetch of its run"))?;
+        if slot.is_under_way() {
+            return Err(refuse("it is still under way"));
+        }
+        let outcome = slot
+            .take()
+            .ok_or_else(|| refuse("it broke off, or is committed already"))?;
+        for ring in outcome.consumed {
+            if let Some(share) = self.shares.get_mut(&ring.producer_id) {
+                share.consume(ring);
+            }
+        }
+        Ok(outcome.told)
+    }
+
+    /// Tells a fetch that is under way that its events are gone.
+    pub(crate) fn cancel_fetch(&self) {
+        if let Some(slot) = &self.fetch {
+            slot.cancel();
+        }
+    }
+}
+
+/// A scope in words.
+pub(crate) fn scope_name(token: &str) -> String {
+    if token.is_empty() {
+        "the host".to_owned()
+    } else {
+        format!("token {token:?}")
+    }
+}

@@ -1,0 +1,170 @@
+//! A whole daemon: its parts put together, and taken apart again in order.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::drain::fetch::Machine;
+use crate::listen::{SocketFiles, Sockets, StartError};
+use crate::registry::command::Handle;
+use crate::registry::{Parts, Registry};
+use crate::rpc::{Control, Server};
+use crate::strings::Names;
+use crate::upkeep::{Upkeep, UpkeepThread};
+
+/// A trace collector that can be started. Several may run in one process, each with sockets of its own.
+#[derive(Debug)]
+pub struct Daemon;
+
+/// A running trace collector. Dropping it shuts it down.
+#[derive(Debug)]
+pub struct Running {
+    config: Arc<Config>,
+    handle: Handle,
+    ended: watch::Receiver<bool>,
+    // In the order of their end: no new requests, then no registry, then no upkeep, then the names are free.
+    server: Option<Server>,
+    registry: Option<JoinHandle<()>>,
+    upkeep: Option<UpkeepThread>,
+    files: Option<SocketFiles>,
+}
+
+impl Daemon {
+    /// Starts a daemon; when this returns, both sockets answer. It owns its threads: the caller needs no runtime.
+    ///
+    /// # Errors
+    /// [`StartError`]: bad settings, a live daemon at a socket, something else in its place, no room.
+    pub fn start(config: Config) -> Result<Running, StartError> {
+        config.validate()?;
+        let config = Arc::new(config);
+        let Sockets {
+            control,
+            producer,
+            files,
+        } = Sockets::open(&config)?;
+        let failed = |what| move |source| StartError::System { what, source };
+        let handle = Handle::new().map_err(|errno| failed("make an eventfd")(errno.into()))?;
+        let (upkeep, upkeep_thread) = Upkeep::start(config.budgets.memory_bytes)?;
+        let (died, ended) = watch::channel(false);
+        let died = || Death(died.clone());
+        let registry = Registry::new(Parts {
+            config: config.clone(),
+            handle: handle.clone(),
+            upkeep,
+            names: Arc::new(Names::new(config.budgets.names_bytes)),
+            machine: Arc::new(machine(&config)),
+            listener: producer,
+        })?;
+        let death = died();
+        let registry = std::thread::Builder::new()
+            .name("nrt-registry".to_owned())
+            .spawn(move || {
+                registry.run();
+                drop(death);
+            })
+            .map_err(failed("start the registry thread"))?;
+        // From here on an error drops `running`, which ends what was begun.
+        let mut running = Running {
+            config: config.clone(),
+            handle: handle.clone(),
+            ended,
+            server: None,
+            registry: Some(registry),
+            upkeep: Some(upkeep_thread),
+            files: Some(files),
+        };
+        running.server = Some(Server::start(
+            Control::new(config, handle),
+            control,
+            died(),
+        )?);
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            control = %running.config.control_socket.display(),
+            producers = %running.config.producer_socket.display(),
+            "listening"
+        );
+        Ok(running)
+    }
+}
+
+impl Running {
+    /// Path of the control socket.
+    #[must_use]
+    pub fn control_socket(&self) -> &Path {
+        &self.config.control_socket
+    }
+
+    /// Path of the producer socket.
+    #[must_use]
+    pub fn producer_socket(&self) -> &Path {
+        &self.config.producer_socket
+    }
+
+    /// Ends the daemon: gates are closed, open calls are cut off after a moment, the sockets are removed. Takes about
+    /// a second at most.
+    pub fn shutdown(self) {
+        drop(self);
+    }
+
+    /// Waits until the daemon has ended by itself, which it does only when a part of it failed.
+    pub async fn ended(&mut self) {
+        // An error means that all senders are gone, which is an end too.
+        drop(self.ended.wait_for(|ended| *ended).await);
+    }
+
+    /// Waits as [`Running::ended`], blocking, then cleans up.
+    pub fn wait(mut self) {
+        if let Some(registry) = self.registry.take() {
+            drop(registry.join());
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.handle.end();
+        if let Some(registry) = self.registry.take() {
+            // A panic of the thread was told when it happened.
+            drop(registry.join());
+        }
+        drop(self.server.take());
+        drop(self.upkeep.take());
+        drop(self.files.take());
+    }
+}
+
+/// Says when it is dropped, in whatever way its thread ended, that the daemon is one no more.
+struct Death(watch::Sender<bool>);
+
+impl Drop for Death {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// Which machine this is.
+fn machine(config: &Config) -> Machine {
+    let host_name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    let tag = || std::fs::read_to_string("/sys/class/dmi/id/board_asset_tag").ok();
+    let cloud = || {
+        tag()
+            .map(|tag| tag.trim().to_owned())
+            .filter(|tag| tag.starts_with("i-"))
+    };
+    let instance_id = config
+        .instance_id
+        .clone()
+        .or_else(cloud)
+        .unwrap_or_else(|| host_name.clone());
+    Machine {
+        host_name,
+        instance_id,
+    }
+}

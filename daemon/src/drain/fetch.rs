@@ -1,0 +1,350 @@
+//! A whole fetch: the parts of a trace in their order, into a channel that the client's pace bounds.
+
+use std::sync::Arc;
+
+use nrt_trace_proto::v1::trace_part::Part;
+use nrt_trace_proto::{FORMAT_VERSION, v1};
+use nrt_trace_ring::{Account, Cursor, Impossible};
+use nrt_trace_shm::clock::anchor;
+
+use super::account::{is_settled, ring_account, without_ring};
+use super::ring::{self, Learned};
+use super::segment::Segment;
+use super::slot::{Consumed, Lease, Outcome};
+use crate::strings::{Names, ProducerNames};
+
+/// Bytes of names in one message.
+const NAMES_BYTES: usize = 1 << 20;
+
+/// What a fetch shall read: everything it needs, so that it shares nothing with the registry while it runs.
+#[derive(Debug)]
+pub(crate) struct FetchJob {
+    /// Its place in the run.
+    pub lease: Lease,
+    /// The run.
+    pub run: v1::Run,
+    /// Whether the run had ended when the fetch began.
+    pub ended: bool,
+    /// Producers in attach order.
+    pub producers: Vec<ProducerJob>,
+    /// Events of each ring at most.
+    pub max_events_per_nc: u64,
+    /// Give the events up instead of sending them.
+    pub discard: bool,
+    /// Names that the client has.
+    pub strings_from: usize,
+    /// Host and instance.
+    pub machine: Arc<Machine>,
+    /// All names.
+    pub names: Arc<Names>,
+}
+
+/// Which machine this is.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    /// Its host name.
+    pub host_name: String,
+    /// Its name in traces.
+    pub instance_id: String,
+}
+
+/// A producer's part of a fetch.
+#[derive(Debug)]
+pub(crate) struct ProducerJob {
+    /// What is told of it.
+    pub info: v1::Producer,
+    /// Whether the caller wants it.
+    pub selected: bool,
+    /// Its table of names.
+    pub names: Arc<ProducerNames>,
+    /// Its rings' memory; `None` when it never had any, or all was consumed.
+    pub segment: Option<Arc<Segment>>,
+    /// Its rings.
+    pub rings: Vec<RingJob>,
+    /// The accounts of rings that are no more.
+    pub settled: Vec<v1::RingAccount>,
+    /// Events that have no ring, as counted so far.
+    pub unplaced: [u64; 2],
+    /// Whether anybody may still write.
+    pub certainty: Certainty,
+}
+
+/// A ring's part of a fetch.
+#[derive(Debug)]
+pub(crate) struct RingJob {
+    /// NC, the process's own index.
+    pub nc: usize,
+    /// Whether the caller wants it.
+    pub selected: bool,
+    /// Where to begin.
+    pub cursor: Cursor,
+    /// What earlier fetches learned.
+    pub known: Arc<Learned>,
+}
+
+/// What is known of a producer's threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    /// Some may be inside an emit.
+    Open,
+    /// Every one was seen outside an emit after the gates were closed.
+    Quiescent,
+    /// The process ended; one may have been inside an emit.
+    Ended,
+    /// Its words are not to be believed.
+    Quarantined,
+}
+
+impl Certainty {
+    /// Whether `account` has no doubt in it.
+    pub(crate) fn is_exact(self, account: &Account) -> bool {
+        match self {
+            Self::Open | Self::Quarantined => false,
+            Self::Quiescent => true,
+            Self::Ended => is_settled(account),
+        }
+    }
+}
+
+/// Why a fetch breaks off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BrokenOff {
+    /// Nobody reads the stream any more.
+    ClientGone,
+    /// A new start of the scope gave the run's events up.
+    RunGone,
+}
+
+/// Runs `job`: `send` takes each part and waits for the client, `quarantine` is told of words that can't be.
+///
+/// # Errors
+/// [`BrokenOff`]; nothing is consumed then.
+pub(crate) fn run(
+    job: FetchJob,
+    send: impl FnMut(Part) -> Result<(), BrokenOff>,
+    quarantine: impl FnMut(u32, Impossible),
+) -> Result<(), BrokenOff> {
+    let FetchJob {
+        lease, producers, ..
+    } = &job;
+    let mut fetch = Fetch {
+        job: &job,
+        names_sent: if job.strings_from > job.names.len() {
+            0
+        } else {
+            job.strings_from
+        },
+        outcome: Outcome::default(),
+        events: 0,
+        left: 0,
+        send,
+        quarantine,
+    };
+    fetch.begin()?;
+    for producer in producers {
+        fetch.producer(producer)?;
+    }
+    let end = Part::End(v1::FetchEnd {
+        fetch_id: lease.slot().id,
+        events: fetch.events,
+        clock: Some(clock_anchor()),
+        run_ended: job.ended && fetch.left == 0,
+        left: fetch.left,
+    });
+    // Delivered before the end is told, so that a commit that follows the end finds it.
+    let Fetch {
+        outcome, mut send, ..
+    } = fetch;
+    job.lease.deliver(outcome);
+    send(end)
+}
+
+struct Fetch<'a, S, Q> {
+    job: &'a FetchJob,
+    names_sent: usize,
+    outcome: Outcome,
+    events: u64,
+    left: u64,
+    send: S,
+    quarantine: Q,
+}
+
+impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'_, S, Q> {
+    fn send(&mut self, part: Part) -> Result<(), BrokenOff> {
+        if self.job.lease.slot().is_cancelled() {
+            return Err(BrokenOff::RunGone);
+        }
+        (self.send)(part)
+    }
+
+    fn begin(&mut self) -> Result<(), BrokenOff> {
+        let selected = || {
+            self.job
+                .producers
+                .iter()
+                .filter(|producer| producer.selected)
+        };
+        let begin = v1::FetchBegin {
+            format_version: FORMAT_VERSION,
+            fetch_id: self.job.lease.slot().id,
+            run: Some(self.job.run.clone()),
+            clock: Some(clock_anchor()),
+            host_name: self.job.machine.host_name.clone(),
+            instance_id: self.job.machine.instance_id.clone(),
+            producers: u32::try_from(selected().count()).unwrap_or(u32::MAX),
+        };
+        selected().for_each(|producer| producer.names.merge_into(&self.job.names));
+        self.send(Part::Begin(begin))?;
+        self.names()
+    }
+
+    /// Sends the names that came since the last time.
+    fn names(&mut self) -> Result<(), BrokenOff> {
+        while self.names_sent < self.job.names.len() {
+            let entries = self.job.names.from(self.names_sent, NAMES_BYTES);
+            let first = self.names_sent as u64;
+            self.names_sent += entries.len();
+            self.send(Part::Strings(v1::Strings { first, entries }))?;
+        }
+        Ok(())
+    }
+
+    fn producer(&mut self, producer: &ProducerJob) -> Result<(), BrokenOff> {
+        if producer.selected {
+            self.send(Part::Producer(producer.info.clone()))?;
+        }
+        let mut believed = producer.certainty != Certainty::Quarantined;
+        for ring in &producer.rings {
+            if producer.selected && ring.selected {
+                believed = self.ring(producer, ring, believed)?;
+            } else if let Some(reader) = producer
+                .segment
+                .as_ref()
+                .and_then(|segment| segment.reader(ring.nc))
+            {
+                self.left += reader
+                    .claimed(&ring.cursor)
+                    .map_or(0, |tail| tail - ring.cursor.next());
+            }
+        }
+        if !producer.selected {
+            return Ok(());
+        }
+        for account in &producer.settled {
+            self.send(Part::Account(*account))?;
+        }
+        let [no_ring, nc_out_of_range] = producer
+            .segment
+            .as_ref()
+            .map_or(producer.unplaced, |segment| segment.unplaced());
+        if producer.rings.iter().all(|ring| ring.selected) {
+            self.outcome.told.push(producer.info.producer_id);
+        }
+        let (strings_full, strings_refused) = producer.names.counts();
+        self.send(Part::ProducerAccount(v1::ProducerAccount {
+            producer_id: producer.info.producer_id,
+            no_ring,
+            nc_out_of_range,
+            strings_full,
+            strings_refused,
+        }))
+    }
+
+    /// One ring's turn; the answer is whether the producer is still believed.
+    fn ring(
+        &mut self,
+        producer: &ProducerJob,
+        ring: &RingJob,
+        believed: bool,
+    ) -> Result<bool, BrokenOff> {
+        let id = producer.info.producer_id;
+        let nc_idx = u32::try_from(ring.nc).unwrap_or(u32::MAX);
+        let reader = producer
+            .segment
+            .as_ref()
+            .and_then(|segment| segment.reader(ring.nc));
+        let Some(reader) = reader.filter(|_| believed) else {
+            self.send(Part::Account(ring_account(
+                id,
+                ring.nc,
+                &without_ring(&ring.cursor),
+                false,
+            )))?;
+            return Ok(believed);
+        };
+        let max = self.job.max_events_per_nc;
+        let turn = if self.job.discard {
+            discard(&reader, &ring.cursor, max)
+        } else {
+            ring::read(&reader, id, &ring.cursor, &ring.known, max, |chunk| {
+                // A name is published before the event that uses it: looked for after the event was read, it is there.
+                producer.names.merge_into(&self.job.names);
+                self.names()?;
+                if !chunk.correlations.is_empty() {
+                    let entries = chunk.correlations;
+                    self.send(Part::Correlations(v1::Correlations {
+                        producer_id: id,
+                        nc_idx,
+                        entries,
+                    }))?;
+                }
+                self.send(Part::Records(v1::Records {
+                    producer_id: id,
+                    nc_idx,
+                    packed: chunk.records.into(),
+                }))
+            })?
+        };
+        let account = turn
+            .impossible
+            .map_or_else(|| reader.account(&turn.cursor), Err);
+        let message = match &account {
+            Ok(account) => ring_account(id, ring.nc, account, producer.certainty.is_exact(account)),
+            Err(impossible) => {
+                (self.quarantine)(id, *impossible);
+                ring_account(id, ring.nc, &without_ring(&turn.cursor), false)
+            }
+        };
+        self.send(Part::Account(message))?;
+        self.events += turn.delivered;
+        self.left += turn.left;
+        self.outcome.consumed.push(Consumed {
+            producer_id: id,
+            nc: ring.nc,
+            cursor: turn.cursor,
+            learned: turn.learned,
+        });
+        Ok(account.is_ok())
+    }
+}
+
+/// A turn that gives the oldest `max` events up.
+fn discard<W: nrt_trace_ring::LoadWord>(
+    reader: &nrt_trace_ring::Reader<'_, W>,
+    cursor: &Cursor,
+    max: u64,
+) -> ring::Turn {
+    let mut cursor = cursor.clone();
+    let given_up = reader.begin(&mut cursor).and_then(|until| {
+        let to = until.min(cursor.next().saturating_add(max));
+        reader.abandon(&mut cursor, to)?;
+        Ok(until - to)
+    });
+    ring::Turn {
+        cursor,
+        learned: super::correlations::Correlations::default(),
+        delivered: 0,
+        left: given_up.unwrap_or(0),
+        impossible: given_up.err(),
+    }
+}
+
+/// The three clocks as a message.
+pub(crate) fn clock_anchor() -> v1::ClockAnchor {
+    let now = anchor();
+    v1::ClockAnchor {
+        realtime_ns: now.realtime_ns,
+        monotonic_ns: now.monotonic_ns,
+        boottime_ns: now.boottime_ns,
+    }
+}

@@ -1,0 +1,182 @@
+//! One ring's turn in a fetch.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nrt_trace_abi::record::{RECORD_BYTES, Record};
+use nrt_trace_model::correlation::{Fact, told_by};
+use nrt_trace_proto::v1;
+use nrt_trace_ring::{Cursor, Impossible, LoadWord, Progress, Reader};
+
+use super::correlations::{Correlations, referred_by};
+
+/// Records of a full chunk: at most 1 MiB.
+pub(crate) const CHUNK_RECORDS: usize = (1 << 20) / RECORD_BYTES;
+
+/// What the events of one ring told of executions, over all its fetches.
+#[derive(Debug, Default)]
+pub(crate) struct Learned(Mutex<Layers>);
+
+/// What was learned up to the last commit.
+#[derive(Debug, Default)]
+struct Layers {
+    table: Correlations,
+    /// Committed tables that are not merged yet: the next fetch does that, in its own time.
+    fresh: Vec<Correlations>,
+}
+
+impl Learned {
+    /// Adds what a committed fetch learned.
+    pub(crate) fn add(&self, later: Correlations) {
+        self.lock().fresh.push(later);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Layers> {
+        // A table is valid between any two of its changes.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A chunk on its way: its records, and what must go before them.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    /// What earlier chunks and fetches said about executions that these records refer to.
+    pub correlations: Vec<v1::Correlation>,
+    /// Packed records.
+    pub records: Vec<u8>,
+}
+
+/// How a ring's turn ended.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    /// The cursor after it.
+    pub cursor: Cursor,
+    /// What the records told.
+    pub learned: Correlations,
+    /// Records delivered.
+    pub delivered: u64,
+    /// Events below the tail, as it was when the turn began, that `max` left.
+    pub left: u64,
+    /// Words that can't be, if the turn ended because of them.
+    pub impossible: Option<Impossible>,
+}
+
+/// Reads at most `max` events up to the tail as it stands now, oldest first, chunk by chunk; `sink` may break off.
+///
+/// # Errors
+/// The sink's.
+pub(crate) fn read<W: LoadWord, E>(
+    reader: &Reader<'_, W>,
+    producer_id: u32,
+    cursor: &Cursor,
+    known: &Learned,
+    max: u64,
+    mut sink: impl FnMut(Chunk) -> Result<(), E>,
+) -> Result<Turn, E> {
+    let mut known = known.lock();
+    let Layers { table, fresh } = &mut *known;
+    fresh.drain(..).for_each(|later| table.absorb(&later));
+
+    let mut turn = Turn {
+        cursor: cursor.clone(),
+        learned: Correlations::default(),
+        delivered: 0,
+        left: 0,
+        impossible: None,
+    };
+    let until = match reader.begin(&mut turn.cursor) {
+        Ok(until) => until,
+        Err(impossible) => {
+            return Ok(Turn {
+                impossible: Some(impossible),
+                ..turn
+            });
+        }
+    };
+    let mut notes = Notes::default();
+    loop {
+        let room = usize::try_from(max - turn.delivered)
+            .unwrap_or(usize::MAX)
+            .min(CHUNK_RECORDS);
+        let mut records = Vec::new();
+        let progress = reader.read(&mut turn.cursor, until, room, &mut |record| {
+            if records.is_empty() {
+                records.reserve_exact(expected(until, cursor, turn.delivered, room) * RECORD_BYTES);
+            }
+            notes.take(record);
+            let mut record = *record;
+            record.set_producer_id(producer_id);
+            records.extend_from_slice(&record.to_bytes());
+        });
+        turn.delivered += (records.len() / RECORD_BYTES) as u64;
+        if !records.is_empty() {
+            let correlations = turn.learned.entries(table, notes.referred());
+            sink(Chunk {
+                correlations,
+                records,
+            })?;
+            notes.learn_into(&mut turn.learned);
+        }
+        match progress {
+            Ok(Progress::More) if turn.delivered < max => {}
+            Ok(Progress::More) => {
+                turn.left = until - turn.cursor.next();
+                return Ok(turn);
+            }
+            Ok(Progress::Done) => return Ok(turn),
+            Err(impossible) => {
+                return Ok(Turn {
+                    impossible: Some(impossible),
+                    ..turn
+                });
+            }
+        }
+    }
+}
+
+/// Records that a chunk will hold at most, so that a small fetch takes little memory.
+fn expected(until: u64, start: &Cursor, delivered: u64, room: usize) -> usize {
+    let ahead = until - start.next() + start.pending().len() as u64;
+    usize::try_from(ahead.saturating_sub(delivered))
+        .unwrap_or(usize::MAX)
+        .clamp(1, room)
+}
+
+/// What a chunk's records told, and which executions they refer to.
+#[derive(Debug, Default)]
+struct Notes {
+    told: Vec<(u32, Fact)>,
+    refers: Vec<u32>,
+}
+
+impl Notes {
+    #[inline]
+    fn take(&mut self, record: &Record) {
+        if let Some(told) = told_by(record.trace_type(), record.phase(), &record.data()) {
+            // An execution's start and stop tell the same, one after the other.
+            if self.told.last() != Some(&told) {
+                self.told.push(told);
+            }
+        } else if let Some(exec) = referred_by(record)
+            && self.refers.last() != Some(&exec)
+        {
+            self.refers.push(exec);
+        }
+    }
+
+    /// Executions referred to, each once; forgets them with the next [`Notes::learn_into`].
+    fn referred(&mut self) -> &[u32] {
+        self.refers.sort_unstable();
+        self.refers.dedup();
+        &self.refers
+    }
+
+    fn learn_into(&mut self, table: &mut Correlations) {
+        self.refers.clear();
+        for (exec, fact) in self.told.drain(..) {
+            table.learn(exec, fact);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+use std::sync::atomic::AtomicU64;
+
+use nrt_trace_abi::geometry::Geometry;
+use nrt_trace_abi::layout::ring;
+use nrt_trace_abi::record::Draft;
+use nrt_trace_ring::{Ordering, Producer};
+
+use super::*;
+
+struct Ring {
+    words: Vec<AtomicU64>,
+    geometry: Geometry,
+}
+
+impl Ring {
+    fn new(cap: u64) -> Self {
+        let words = (0..ring::words(cap)).map(|_| AtomicU64::new(0)).collect();
+        Self {
+            words,
+            geometry: Geometry::new(cap).unwrap(),
+        }
+    }
+
+    fn emit(&self, trace_type: u32, data: [u64; 5]) {
+        let draft = Draft {
+            trace_type,
+            data,
+            ..Draft::default()
+        };
+        let _ = Producer::new(&self.words, &self.geometry)
+            .unwrap()
+            .push(&draft, || 0);
+    }
+
+    fn emit_many(&self, events: u64) {
+        (0..events).for_each(|_| self.emit(0, [0; 5]));
+    }
+
+    fn read(&self, cursor: &Cursor, known: &Learned, max: u64) -> (Turn, Vec<Chunk>) {
+        let reader = Reader::new(&self.words, self.geometry).unwrap();
+        let mut chunks = Vec::new();
+        let turn = read(&reader, 9, cursor, known, max, |chunk| {
+            chunks.push(chunk);
+            Ok::<_, ()>(())
+        });
+        (turn.unwrap(), chunks)
+    }
+}
+
+fn seqs(chunk: &Chunk) -> Vec<u64> {
+    records(chunk).map(|record| record.seq()).collect()
+}
+
+fn records(chunk: &Chunk) -> impl Iterator<Item = Record> + '_ {
+    chunk
+        .records
+        .as_chunks::<RECORD_BYTES>()
+        .0
+        .iter()
+        .map(Record::from_bytes)
+}
+
+#[test]
+fn chunks_are_full_ordered_and_carry_the_producers_number() {
+    let ring = Ring::new(30_000);
+    ring.emit_many(20_000);
+    let (turn, chunks) = ring.read(&Cursor::default(), &Learned::default(), u64::MAX);
+    assert_eq!(
+        (turn.delivered, turn.left, turn.impossible),
+        (20_000, 0, None)
+    );
+    let sizes: Vec<_> = chunks.iter().map(|chunk| chunk.records.len()).collect();
+    assert!(sizes.iter().all(|size| *size <= 1 << 20), "{sizes:?}");
+    assert_eq!(chunks.len(), 3);
+    assert_eq!(
+        chunks.iter().flat_map(seqs).collect::<Vec<_>>(),
+        (1..=20_000).collect::<Vec<_>>()
+    );
+    assert!(
+        chunks
+            .iter()
+            .flat_map(records)
+            .all(|record| record.producer_id() == 9)
+    );
+}
+
+#[test]
+fn a_limit_takes_the_oldest_and_leaves_the_rest() {
+    let ring = Ring::new(30_000);
+    ring.emit_many(20_000);
+    let (turn, chunks) = ring.read(&Cursor::default(), &Learned::default(), 10_000);
+    assert_eq!(
+        (turn.delivered, turn.left, turn.cursor.next()),
+        (10_000, 10_000, 10_000)
+    );
+    assert_eq!(
+        chunks.iter().map(|chunk| seqs(chunk).len()).sum::<usize>(),
+        10_000
+    );
+    let (turn, chunks) = ring.read(&turn.cursor, &Learned::default(), u64::MAX);
+    assert_eq!((turn.delivered, turn.left), (10_000, 0));
+    assert_eq!(seqs(&chunks[0])[0], 10_001);
+}
+
+#[test]
+fn a_wrapped_ring_gives_its_last_lap() {
+    let ring = Ring::new(4);
+    ring.emit_many(13);
+    let (turn, chunks) = ring.read(&Cursor::default(), &Learned::default(), u64::MAX);
+    assert_eq!(seqs(&chunks[0]), [10, 11, 12, 13]);
+    assert_eq!((turn.delivered, turn.cursor.lost()), (4, 9));
+}
+
+#[test]
+fn nothing_new_is_no_chunk() {
+    let ring = Ring::new(8);
+    let (turn, chunks) = ring.read(&Cursor::default(), &Learned::default(), u64::MAX);
+    assert_eq!((turn.delivered, chunks.len()), (0, 0));
+}
+
+#[test]
+fn a_sink_that_breaks_off_ends_the_turn() {
+    let ring = Ring::new(8);
+    ring.emit_many(3);
+    let reader = Reader::new(&ring.words, ring.geometry).unwrap();
+    let turn = read(
+        &reader,
+        1,
+        &Cursor::default(),
+        &Learned::default(),
+        9,
+        |_| Err("gone"),
+    );
+    assert_eq!(turn.unwrap_err(), "gone");
+}
+
+#[test]
+fn impossible_words_end_the_turn_and_are_told() {
+    let ring = Ring::new(8);
+    ring.emit_many(3);
+    let (turn, _) = ring.read(&Cursor::default(), &Learned::default(), u64::MAX);
+    ring.words[ring::TAIL].store(1, Ordering::Relaxed);
+    let (turn, chunks) = ring.read(&turn.cursor, &Learned::default(), u64::MAX);
+    assert!(turn.impossible.is_some() && chunks.is_empty());
+}
+
+/// `kbl_exec_pre` tells the model of an execution, `nc_exec_running` refers to it.
+const TELLS: u32 = 17;
+const REFERS: u32 = 7;
+
+fn refer(exec: u64) -> [u64; 5] {
+    [exec << 32, 0, 0, 0, 0]
+}
+
+#[test]
+fn what_earlier_chunks_and_fetches_told_comes_before_the_records_that_need_it() {
+    let ring = Ring::new(30_000);
+    let known = Learned::default();
+    ring.emit(TELLS, [1, 100, 0, 0, 0]);
+    ring.emit(TELLS, [2, 200, 0, 0, 0]);
+    ring.emit(REFERS, refer(1));
+    ring.emit_many(CHUNK_RECORDS as u64);
+    ring.emit(REFERS, refer(2));
+    ring.emit(REFERS, refer(3));
+    let (turn, chunks) = ring.read(&Cursor::default(), &known, u64::MAX);
+    let told = |chunk: &Chunk| {
+        chunk
+            .correlations
+            .iter()
+            .map(|c| (c.exec_id, c.model_id))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(&chunks[0]), [], "the chunk itself tells");
+    assert_eq!(
+        told(&chunks[1]),
+        [(2, Some(200))],
+        "an earlier chunk told; nobody told of 3"
+    );
+
+    // Not committed: the next fetch reads the same again, and needs nothing that it did not read.
+    let (again, chunks) = ring.read(&Cursor::default(), &known, 3);
+    assert_eq!(told(&chunks[0]), []);
+    assert_eq!(again.delivered, 3);
+
+    known.add(turn.learned);
+    ring.emit(REFERS, refer(1));
+    ring.emit(REFERS, refer(2));
+    ring.emit(REFERS, refer(1));
+    let (_, chunks) = ring.read(&turn.cursor, &known, u64::MAX);
+    assert_eq!(
+        told(&chunks[0]),
+        [(1, Some(100)), (2, Some(200))],
+        "an earlier fetch told"
+    );
+}

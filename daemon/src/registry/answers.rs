@@ -1,0 +1,73 @@
+//! Status and lists.
+
+use nrt_trace_abi::ABI_VERSION;
+use nrt_trace_proto::v1;
+
+use super::Registry;
+use super::producer::Producer;
+use crate::run::Run;
+
+impl Registry {
+    /// The state of things, but for what the process itself knows.
+    pub(super) fn status(&self) -> v1::GetStatusResponse {
+        let shown = |run: &&Run| run.is_capturing() || run.has_more();
+        let run_status = |run: &Run| v1::RunStatus {
+            run: Some(run.message()),
+            capturing: run.is_capturing(),
+            producers: u32::try_from(run.shares.len()).unwrap_or(u32::MAX),
+            accounts: run.accounts(),
+        };
+        let connected = self
+            .producers
+            .values()
+            .filter(|producer| producer.is_connected())
+            .count();
+        let mut status = v1::GetStatusResponse {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            abi_version: u32::from(ABI_VERSION),
+            started_ns: self.started_ns,
+            runs: self.runs.iter().filter(shown).map(run_status).collect(),
+            producers: u32::try_from(connected).unwrap_or(u32::MAX),
+            quarantined: self.counts.quarantined,
+            refused: self.counts.refused,
+            tsc_clock: self.upkeep.uses_tsc(),
+            control_socket: self.config.control_socket.display().to_string(),
+            producer_socket: self.config.producer_socket.display().to_string(),
+            embedded: self.config.embedded,
+            ..v1::GetStatusResponse::default()
+        };
+        self.fill_memory(&mut status);
+        status
+    }
+
+    /// Producers that carry `token` (none: all), in attach order, those that ended among them.
+    pub(super) fn list(&self, token: Option<&str>) -> Vec<v1::Producer> {
+        let fits = |carried: &str| token.is_none_or(|token| token == carried);
+        let former = self
+            .former
+            .iter()
+            .filter(|producer| fits(&producer.token))
+            .cloned();
+        let present = self
+            .producers
+            .values()
+            .filter(|producer| fits(producer.token()));
+        let mut all: Vec<v1::Producer> = former
+            .chain(present.map(|producer| self.describe(producer)))
+            .collect();
+        all.sort_unstable_by_key(|producer| producer.producer_id);
+        all
+    }
+
+    /// A producer with its part in the run that has its rings, else in the last that had.
+    fn describe(&self, producer: &Producer) -> v1::Producer {
+        let of = |run| self.runs.iter().find(|r: &&Run| Some(r.id) == run);
+        let run = of(producer.phase.run()).or_else(|| {
+            self.runs
+                .iter()
+                .rev()
+                .find(|run| run.shares.contains_key(&producer.id))
+        });
+        producer.message(run.and_then(|run| Some((run, run.shares.get(&producer.id)?))))
+    }
+}

@@ -1,0 +1,299 @@
+//! Rings and gates of a producer: which run it belongs to, and the steps into it and out of it.
+//!
+//! ```text
+//!          Arm sent                Armed: gates open, Go sent
+//!   Idle ───────────▶ Arming ─────────────────────────────────▶ Open
+//!    ▲                   │                                        │
+//!    │                   │ run over, or another one's now:        │
+//!    │                   ▼ gates closed, Disarm sent              ▼
+//!    └───────────────────────────── Closing ◀─────────────────────┘
+//!        Disarmed
+//! ```
+//!
+//! While a Disarm is unanswered nothing more is sent, so that a stopped producer's socket never fills up. A producer is
+//! armed once in a run: one that a token's run took over does not come back to the host's run that it was in, because
+//! a second set of rings would give the same numbers to other events.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nrt_trace_abi::MAX_NCS;
+use nrt_trace_abi::layout::SegmentLayout;
+use nrt_trace_abi::message::{Arm, Armed, Disarm, Disarmed, Go, Message};
+use nrt_trace_shm::clock::realtime_ns;
+
+use super::Registry;
+use super::producer::{Life, Link, Phase, Producer};
+use crate::drain::segment::Segment;
+use crate::run::share::{Share, Writers};
+
+impl Registry {
+    /// The run that shall have the producer's rings: its token's, else the host's.
+    pub(super) fn wanted_run(&self, producer: &Producer) -> Option<u64> {
+        if producer.life != Life::Attached || producer.quarantined {
+            return None;
+        }
+        let capturing = |token: &str| self.run_of(token).filter(|run| run.is_capturing());
+        let of_token = if producer.token().is_empty() {
+            None
+        } else {
+            capturing(producer.token())
+        };
+        of_token.or_else(|| capturing("")).map(|run| run.id)
+    }
+
+    /// Whether the producer gets rings as soon as it is welcomed.
+    pub(super) fn will_be_armed(&self, id: u32) -> bool {
+        let Some(producer) = self.producers.get(&id) else {
+            return false;
+        };
+        let run = self
+            .wanted_run(producer)
+            .and_then(|id| self.runs.iter().find(|run| run.id == id));
+        run.is_some_and(|run| {
+            !run.cores
+                .rings(&producer.visible, self.config.default_cores)
+                .is_empty()
+        })
+    }
+
+    /// Takes the next step from where the producer is to where it shall be.
+    pub(super) fn reconcile(&mut self, id: u32) {
+        let Some(producer) = self.producers.get(&id) else {
+            return;
+        };
+        let wanted = self.wanted_run(producer);
+        match producer.phase {
+            Phase::Idle => {
+                if let Some(run) = wanted {
+                    self.arm(id, run);
+                }
+            }
+            Phase::Arming { run, .. } | Phase::Open { run, .. } => {
+                if wanted != Some(run) {
+                    self.disarm(id);
+                }
+            }
+            Phase::Closing { .. } => {}
+        }
+    }
+
+    fn arm(&mut self, id: u32, run_id: u64) {
+        let Some(run) = self.runs.iter().find(|run| run.id == run_id) else {
+            return;
+        };
+        let Some(producer) = self.producers.get(&id) else {
+            return;
+        };
+        if run.shares.contains_key(&id) {
+            return; // it has been in this run before
+        }
+        let rings = run
+            .cores
+            .rings(&producer.visible, self.config.default_cores);
+        if rings.is_empty() {
+            return; // it sees none of the cores
+        }
+        let events = run.cap * rings.len() as u64;
+        let segment = self.make_segment(id, run_id, run.cap, &rings);
+        let (Some(run), Some(producer)) = (
+            self.runs.iter_mut().find(|run| run.id == run_id),
+            self.producers.get_mut(&id),
+        ) else {
+            return;
+        };
+        let segment = match segment {
+            Ok(segment) => segment,
+            Err(reason) => {
+                tracing::warn!(
+                    producer = id,
+                    pid = producer.pid(),
+                    "not captured: {reason}"
+                );
+                run.shares.insert(id, Share::without_rings());
+                return;
+            }
+        };
+        tracing::info!(
+            producer = id,
+            pid = producer.pid(),
+            "Allocating memory for {events} events ({:.3} GB) for system trace ring buffer",
+            gib(segment.bytes())
+        );
+        run.shares.insert(id, Share::new(segment.clone()));
+        self.upkeep.add_segment(segment.clone());
+        let generation = segment.generation();
+        producer.phase = Phase::Arming {
+            run: run_id,
+            generation,
+        };
+        let arm = Arm {
+            header: Arm::header(),
+            generation,
+            segment_bytes: segment.bytes(),
+        };
+        if producer.send_segment(&arm, segment) == Link::Down {
+            self.connection_lost(id);
+        }
+    }
+
+    fn make_segment(
+        &mut self,
+        id: u32,
+        run_id: u64,
+        cap: u64,
+        rings: &[usize],
+    ) -> Result<Arc<Segment>, String> {
+        let budgets = &self.config.budgets;
+        let layout = SegmentLayout::new(cap, rings.iter().copied())
+            .filter(|layout| layout.bytes() <= budgets.segment_bytes)
+            .ok_or_else(|| {
+                format!(
+                    "{} rings of {cap} events exceed max_segment_bytes",
+                    rings.len()
+                )
+            })?;
+        if self.upkeep.resident() > budgets.memory_bytes {
+            return Err(format!(
+                "the memory budget of {} bytes is used up",
+                budgets.memory_bytes
+            ));
+        }
+        self.next.generation += 1;
+        let segment = Segment::create(layout, [run_id, super::random()], self.next.generation, id);
+        segment.map(Arc::new).map_err(|error| error.to_string())
+    }
+
+    /// A producer has its rings in place: the gates open. False if nobody asked.
+    pub(super) fn armed(&mut self, id: u32, message: &Armed) -> bool {
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return true;
+        };
+        let Phase::Arming {
+            run: run_id,
+            generation,
+        } = producer.phase
+        else {
+            // Its answer to an Arm that was taken back meanwhile; it comes before the answer to the Disarm.
+            return matches!(producer.phase, Phase::Closing { generation, .. } if generation == message.generation);
+        };
+        if generation != message.generation {
+            return false;
+        }
+        let Some(run) = self.runs.iter_mut().find(|run| run.id == run_id) else {
+            return true;
+        };
+        let Some(share) = run.shares.get_mut(&id) else {
+            return true;
+        };
+        if message.errno != 0 {
+            tracing::warn!(
+                producer = id,
+                pid = producer.pid(),
+                errno = message.errno,
+                "a process can't map its rings"
+            );
+            producer.phase = Phase::Idle;
+            self.let_go(run_id, id);
+            self.settle_waits(Instant::now());
+            return true;
+        }
+        self.upkeep.refresh_page(id);
+        producer.page.set_gates(
+            &run.cores
+                .gates(&producer.visible, run.types.bits(), generation),
+        );
+        producer.page.set_state(true, generation);
+        share.writers = Writers::Open;
+        share.armed_from_ns = Some(realtime_ns());
+        producer.phase = Phase::Open {
+            run: run_id,
+            generation,
+        };
+        tracing::info!(producer = id, pid = producer.pid(), "capturing");
+        if producer.send(&Go {
+            header: Go::header(),
+            generation,
+        }) == Link::Down
+        {
+            self.connection_lost(id);
+        }
+        self.settle_waits(Instant::now());
+        true
+    }
+
+    /// Closes the gates and asks whether anybody is still inside an emit.
+    pub(super) fn disarm(&mut self, id: u32) {
+        let until = Instant::now() + Duration::from_millis(self.config.disarm_timeout_ms.into());
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
+        };
+        let (run_id, generation, was_open) = match producer.phase {
+            Phase::Arming { run, generation } => (run, generation, false),
+            Phase::Open { run, generation } => (run, generation, true),
+            Phase::Idle | Phase::Closing { .. } => return,
+        };
+        close_gates(producer, generation);
+        // Gates that never opened let nobody in: there is nothing to wait for.
+        let until = was_open.then_some(until);
+        producer.phase = Phase::Closing {
+            run: run_id,
+            generation,
+            until,
+        };
+        let link = producer.send(&Disarm {
+            header: Disarm::header(),
+            generation,
+        });
+        if was_open
+            && let Some(run) = self.run_mut(run_id)
+            && let Some(share) = run.shares.get_mut(&id)
+        {
+            share.writers = Writers::Closing;
+        }
+        if link == Link::Down {
+            self.connection_lost(id);
+        }
+    }
+
+    /// A producer gave its rings up. False if nobody asked.
+    pub(super) fn disarmed(&mut self, id: u32, message: &Disarmed) -> bool {
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return true;
+        };
+        let Phase::Closing {
+            run: run_id,
+            generation,
+            ..
+        } = producer.phase
+        else {
+            return false;
+        };
+        if generation != message.generation {
+            return false;
+        }
+        producer.phase = Phase::Idle;
+        if let Some(share) = self.run_mut(run_id).and_then(|run| run.shares.get_mut(&id))
+            && share.writers == Writers::Closing
+            && message.quiescent == 1
+        {
+            share.writers = Writers::Quiescent;
+        }
+        self.let_go(run_id, id);
+        // First the next run's Arm: between the two runs it would look like a producer nobody waits for.
+        self.reconcile(id);
+        self.settle_waits(Instant::now());
+        true
+    }
+}
+
+/// Closes every gate.
+pub(super) fn close_gates(producer: &Producer, generation: u64) {
+    producer.page.set_gates(&[0; MAX_NCS]);
+    producer.page.set_state(false, generation);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for a log line")]
+fn gib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 30)
+}

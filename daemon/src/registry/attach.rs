@@ -1,0 +1,345 @@
+//! From a connection to a welcomed producer.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nrt_trace_abi::message::{self, Hello, Message, Refuse, Welcome, refuse};
+use nrt_trace_shm::control::ControlPage;
+use nrt_trace_shm::strings::StringReader;
+use nrt_trace_shm::{ShmError, socket};
+use rustix::event::epoll::{self, EventFlags};
+use zerocopy::IntoBytes;
+
+use super::command::Command;
+use super::producer::{Life, Link, Producer};
+use super::{Registry, Source};
+use crate::handshake::{self, KernelFacts, PeerProcess, ProcFolder, Refusal};
+use crate::strings::ProducerNames;
+
+/// Connections without a Hello at a time.
+const MAX_VISITORS: usize = 256;
+/// Time for a Hello.
+const HELLO: Duration = Duration::from_secs(5);
+/// Time for a command line to be read.
+const COMMAND_LINE: Duration = Duration::from_millis(100);
+/// Pause after descriptors ran out.
+const DEAF: Duration = Duration::from_secs(1);
+/// Connections taken in a row, and packets of a producer read in a row: then it is others' turn.
+const IN_A_ROW: usize = 16;
+/// Messages that no honest library sends, after which a connection is closed.
+const MAX_STRIKES: u32 = 64;
+/// How long a library keeps an armed segment without a daemon, s.
+const ORPHAN_KEEP_S: u32 = 600;
+
+/// A connection that has not said Hello.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    socket: OwnedFd,
+    process: PeerProcess,
+    pub(super) until: Instant,
+}
+
+impl Registry {
+    /// Takes the connections that wait.
+    pub(super) fn accept(&mut self) {
+        for _ in 0..IN_A_ROW {
+            match socket::accept(&self.listener) {
+                Ok(connection) => self.receive(connection),
+                Err(ShmError::WouldBlock) => return,
+                Err(error) => {
+                    // Out of descriptors: the listener stays readable, and asking again at once would be a busy loop.
+                    tracing::warn!("can't take producers for a second: {error}");
+                    let _ = epoll::delete(&self.epoll, &self.listener);
+                    self.deaf_until = Some(Instant::now() + DEAF);
+                    return;
+                }
+            }
+        }
+    }
+
+    pub(super) fn listen_again(&mut self) {
+        self.deaf_until = None;
+        if let Err(errno) = epoll::add(
+            &self.epoll,
+            &self.listener,
+            Source::Listener.data(),
+            EventFlags::IN,
+        ) {
+            tracing::warn!("can't take producers for a second: {errno}");
+            self.deaf_until = Some(Instant::now() + DEAF);
+        }
+    }
+
+    fn receive(&mut self, connection: OwnedFd) {
+        let process = match PeerProcess::of(&connection) {
+            Ok(process) if self.visitors.len() < MAX_VISITORS => process,
+            _ => return, // closed; its library tries again
+        };
+        let id = self.next.visitor;
+        self.next.visitor += 1;
+        if epoll::add(
+            &self.epoll,
+            &connection,
+            Source::Visitor(id).data(),
+            EventFlags::IN,
+        )
+        .is_ok()
+        {
+            let visitor = Visitor {
+                socket: connection,
+                process,
+                until: Instant::now() + HELLO,
+            };
+            self.visitors.insert(id, visitor);
+        }
+    }
+
+    /// A visitor's first packet.
+    pub(super) fn hear_visitor(&mut self, id: u64) {
+        let Some(visitor) = self.visitors.get(&id) else {
+            return;
+        };
+        let mut packet = [0; message::MAX_BYTES + 1];
+        let judged = match socket::receive(&visitor.socket, &mut packet) {
+            Err(ShmError::WouldBlock) => return,
+            Ok(received) if received.bytes == 0 => {
+                self.visitors.remove(&id);
+                return;
+            }
+            Ok(received) => handshake::judge(&packet[..received.bytes], received.fds.len()),
+            Err(error) => Err(Refusal {
+                code: refuse::PROTOCOL,
+                reason: error.to_string(),
+            }),
+        };
+        let Some(visitor) = self.visitors.remove(&id) else {
+            return;
+        };
+        let judged =
+            judged.and_then(|hello| self.check_budget(visitor.process.peer.uid).map(|()| hello));
+        match judged {
+            Ok(hello) => self.attach(visitor, &hello),
+            Err(refusal) => self.refuse(&visitor, &refusal),
+        }
+    }
+
+    fn refuse(&mut self, visitor: &Visitor, refusal: &Refusal) {
+        self.counts.refused += 1;
+        // One line for each power of two: whoever connects again and again does not fill the log.
+        if self.counts.refused.is_power_of_two() {
+            let peer = visitor.process.peer;
+            tracing::warn!(
+                pid = peer.pid,
+                uid = peer.uid,
+                refused = self.counts.refused,
+                "refused to attach a process: {}",
+                refusal.reason
+            );
+        }
+        // Best effort: the peer sees the connection close in any case.
+        let message = Refuse::new(refusal.code, &refusal.reason);
+        drop(socket::send(&visitor.socket, message.as_bytes(), &[]));
+    }
+
+    fn check_budget(&self, uid: u32) -> Result<(), Refusal> {
+        let connected = || {
+            self.producers
+                .values()
+                .filter(|producer| producer.is_connected())
+        };
+        let budgets = &self.config.budgets;
+        let reason = if connected().count() >= budgets.producers {
+            format!(
+                "{} processes are attached, which is the limit (max_producers)",
+                budgets.producers
+            )
+        } else if connected().filter(|producer| producer.uid == uid).count()
+            >= budgets.producers_per_uid
+        {
+            let limit = budgets.producers_per_uid;
+            format!(
+                "{limit} processes of user {uid} are attached, which is the limit (max_producers_per_uid)"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(Refusal {
+            code: refuse::BUDGET,
+            reason,
+        })
+    }
+
+    fn attach(&mut self, visitor: Visitor, hello: &Hello) {
+        let id = self.next.producer;
+        let shared = ControlPage::create(id).and_then(|page| {
+            Ok((
+                page,
+                StringReader::create(self.config.budgets.string_table_bytes)?,
+            ))
+        });
+        let ((page, page_fd), (strings, strings_fd)) = match shared {
+            Ok(shared) => shared,
+            Err(error) => {
+                let refusal = Refusal {
+                    code: refuse::BUDGET,
+                    reason: error.to_string(),
+                };
+                return self.refuse(&visitor, &refusal);
+            }
+        };
+        let Visitor {
+            socket,
+            process: PeerProcess { peer, pidfd },
+            ..
+        } = visitor;
+        let folder = match (peer.pid, &pidfd) {
+            (Some(pid), Some(pidfd)) => ProcFolder::open(pid, pidfd),
+            _ => None,
+        };
+        let facts = folder
+            .as_ref()
+            .map_or_else(KernelFacts::default, ProcFolder::facts);
+        let (page, names) = (Arc::new(page), Arc::new(ProducerNames::new(strings)));
+        let mut producer = Producer::new(id, hello, peer, facts, page.clone(), names);
+
+        let watched = epoll::modify(
+            &self.epoll,
+            &socket,
+            Source::Connection(id).data(),
+            EventFlags::IN,
+        )
+        .and_then(|()| {
+            pidfd.as_ref().map_or(Ok(()), |pidfd| {
+                epoll::add(
+                    &self.epoll,
+                    pidfd,
+                    Source::Process(id).data(),
+                    EventFlags::IN,
+                )
+            })
+        });
+        if let Err(errno) = watched {
+            tracing::warn!(pid = peer.pid, "can't watch a process: {errno}");
+            return;
+        }
+        self.next.producer += 1;
+        producer.pidfd = pidfd;
+        producer.socket = Some(socket);
+        producer.page_files = Some([page_fd, strings_fd]);
+        self.upkeep.add_page(id, page);
+        let handle = self.handle.clone();
+        let reading = folder.is_some_and(|folder| {
+            // When the door is full, the line comes too late: the producer is welcomed without it.
+            self.command_lines.read(folder, move |line| {
+                drop(handle.send(Command::Introduce(id, line)));
+            })
+        });
+        producer.life = Life::Introducing {
+            until: Instant::now() + COMMAND_LINE,
+        };
+        self.producers.insert(id, producer);
+        if !reading {
+            self.introduced(id, None);
+        }
+    }
+
+    /// The command line was read, or takes too long: the producer is welcomed.
+    pub(super) fn introduced(&mut self, id: u32, line: Option<Vec<String>>) {
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
+        };
+        if let Some(line) = line {
+            producer.set_command_line(line);
+        }
+        if !matches!(producer.life, Life::Introducing { .. }) {
+            return;
+        }
+        producer.life = Life::Attached;
+        tracing::info!(
+            producer = id,
+            pid = producer.pid(),
+            uid = producer.uid,
+            name = producer.name(),
+            "attached"
+        );
+        let run_follows = self.will_be_armed(id);
+        let welcome = Welcome {
+            header: Welcome::header(),
+            producer_id: id,
+            run_follows: u32::from(run_follows),
+            orphan_keep_s: ORPHAN_KEEP_S,
+            reserved: 0,
+            string_bytes: self.config.budgets.string_table_bytes,
+        };
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
+        };
+        let Some(files) = producer.page_files.take() else {
+            return;
+        };
+        if producer.send_pair(&welcome, files) == Link::Down {
+            return self.connection_lost(id);
+        }
+        self.reconcile(id);
+    }
+
+    /// A producer's packets.
+    pub(super) fn hear_producer(&mut self, id: u32) {
+        for _ in 0..IN_A_ROW {
+            let Some(producer) = self.producers.get_mut(&id) else {
+                return;
+            };
+            let Some(socket) = &producer.socket else {
+                return;
+            };
+            let mut packet = [0; message::MAX_BYTES + 1];
+            let received = match socket::receive(socket, &mut packet) {
+                Err(ShmError::WouldBlock) => return,
+                Ok(received) if received.bytes == 0 => return self.connection_lost(id),
+                Ok(received) if received.fds.is_empty() => received,
+                Ok(_) => return self.protocol_broken(id, "a message with descriptors"),
+                Err(ShmError::PacketTooLong) => {
+                    return self.protocol_broken(id, "a packet longer than any message");
+                }
+                Err(_) => return self.connection_lost(id),
+            };
+            let packet = &packet[..received.bytes];
+            let understood = match message::kind_of(packet) {
+                Ok(message::Armed::KIND) => {
+                    message::parse(packet).map(|message| self.armed(id, &message))
+                }
+                Ok(message::Disarmed::KIND) => {
+                    message::parse(packet).map(|message| self.disarmed(id, &message))
+                }
+                Ok(kind) => Err(message::BadMessage::Kind { kind }),
+                Err(bad) => Err(bad),
+            };
+            match understood {
+                Err(bad) => return self.protocol_broken(id, &bad.to_string()),
+                Ok(true) => {}
+                Ok(false) => {
+                    let Some(producer) = self.producers.get_mut(&id) else {
+                        return;
+                    };
+                    producer.strikes += 1;
+                    if producer.strikes > MAX_STRIKES {
+                        return self.protocol_broken(id, "answers that nobody asked for");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Closes the connection of a producer that does not keep to the protocol.
+    fn protocol_broken(&mut self, id: u32, what: &str) {
+        if let Some(producer) = self.producers.get(&id) {
+            tracing::warn!(
+                producer = id,
+                pid = producer.pid(),
+                "closing a connection: {what}"
+            );
+        }
+        self.connection_lost(id);
+    }
+}

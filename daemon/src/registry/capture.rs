@@ -1,0 +1,275 @@
+//! Start and stop, and their waiting for producers.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use nrt_trace_proto::v1;
+use nrt_trace_shm::clock::realtime_ns;
+
+use super::Registry;
+use super::command::Reply;
+use super::producer::{Phase, Producer};
+use crate::run::error::RunError;
+use crate::run::request::StartSpec;
+use crate::run::share::Writers;
+use crate::run::{Run, scope_name};
+
+/// A start or a stop whose answer waits for producers.
+#[derive(Debug)]
+pub(super) struct Wait {
+    run: u64,
+    /// When it is answered at the latest.
+    pub(super) until: Instant,
+    asked: Asked,
+}
+
+#[derive(Debug)]
+enum Asked {
+    Start {
+        warnings: Vec<String>,
+        abandoned: u64,
+        reply: Reply<v1::StartResponse>,
+    },
+    Stop {
+        discard: bool,
+        reply: Reply<v1::StopResponse>,
+    },
+}
+
+impl Registry {
+    /// Begins a run; the answer comes when all producers in scope are capturing, or at the timeout.
+    pub(super) fn start(&mut self, spec: StartSpec, reply: Reply<v1::StartResponse>) {
+        let abandoned = match self.clear_scope(&spec) {
+            Ok(abandoned) => abandoned,
+            // Whoever asked and went away needs no answer.
+            Err(error) => return drop(reply.send(Err(error))),
+        };
+        let StartSpec {
+            token,
+            cap,
+            cores,
+            types,
+            timeout,
+            mut warnings,
+            ..
+        } = spec;
+        let run = Run {
+            id: super::random().max(1),
+            token,
+            started_ns: realtime_ns(),
+            stopped_ns: None,
+            cap,
+            cores,
+            types,
+            shares: BTreeMap::new(),
+            fetch: None,
+            asked: Instant::now(),
+        };
+        let (id, scope) = (run.id, scope_name(&run.token));
+        tracing::info!(run = id, events_per_nc = cap, "capturing {scope}");
+        self.runs.push(run);
+        self.upkeep.set_capturing(true);
+        let attached: Vec<u32> = self.producers.keys().copied().collect();
+        attached
+            .iter()
+            .for_each(|producer| self.reconcile(*producer));
+        for producer in self.in_scope(id) {
+            if matches!(producer.phase, Phase::Idle) {
+                warnings.push(format!(
+                    "process {} ({}) is not captured: it sees none of the cores, or there is no room for its rings",
+                    producer.pid().map_or_else(|| "of another namespace".to_owned(), |pid| pid.to_string()),
+                    producer.name()
+                ));
+            }
+        }
+        let until = Instant::now() + timeout;
+        self.waits.push(Wait {
+            run: id,
+            until,
+            asked: Asked::Start {
+                warnings,
+                abandoned,
+                reply,
+            },
+        });
+        self.settle_waits(Instant::now());
+    }
+
+    /// Makes room for a new run; the answer is how many events of the old one are given up.
+    fn clear_scope(&mut self, spec: &StartSpec) -> Result<u64, RunError> {
+        let Some(old) = self.run_of(&spec.token) else {
+            return Ok(0);
+        };
+        let scope = scope_name(&spec.token);
+        if old.is_capturing() {
+            let seconds = realtime_ns().saturating_sub(old.started_ns) / 1_000_000_000;
+            return Err(RunError::AlreadyCapturing { scope, seconds });
+        }
+        let (id, unread) = (old.id, old.unread());
+        if spec.keep && unread > 0 {
+            return Err(RunError::Unread { scope, unread });
+        }
+        if unread > 0 {
+            tracing::info!(
+                run = id,
+                unread,
+                "a new start of {scope} gives up the unread events of the last run"
+            );
+        }
+        self.drop_run(id);
+        Ok(unread)
+    }
+
+    /// Lets a run go with all that it holds.
+    pub(super) fn drop_run(&mut self, id: u64) {
+        self.answer_waits(|wait| wait.run == id);
+        let Some(at) = self.runs.iter().position(|run| run.id == id) else {
+            return;
+        };
+        let mut run = self.runs.remove(at);
+        run.stopped_ns.get_or_insert_with(realtime_ns);
+        run.cancel_fetch();
+        for (producer, mut share) in run.shares {
+            if let Some(segment) = share.release(producer) {
+                self.upkeep.remove_segment(&segment);
+            }
+            self.retire(producer);
+            self.reconcile(producer);
+        }
+        self.note_capturing();
+    }
+
+    /// Ends a run; the answer comes when all producers have let go, or at the timeout.
+    pub(super) fn stop(&mut self, token: &str, discard: bool, reply: Reply<v1::StopResponse>) {
+        let id = self
+            .run_of(token)
+            .filter(|run| run.is_capturing())
+            .map(|run| run.id);
+        let Some(id) = id else {
+            let scope = scope_name(token);
+            return drop(reply.send(Err(RunError::NotCapturing { scope })));
+        };
+        self.answer_waits(|wait| wait.run == id); // a start that still waits for producers
+        if let Some(run) = self.run_mut(id) {
+            run.stopped_ns = Some(realtime_ns());
+            run.asked = Instant::now();
+        }
+        tracing::info!(run = id, "stopped capturing {}", scope_name(token));
+        let attached: Vec<u32> = self.producers.keys().copied().collect();
+        attached
+            .iter()
+            .for_each(|producer| self.reconcile(*producer));
+        self.note_capturing();
+        let until = Instant::now() + Duration::from_millis(self.config.disarm_timeout_ms.into());
+        self.waits.push(Wait {
+            run: id,
+            until,
+            asked: Asked::Stop { discard, reply },
+        });
+        self.settle_waits(Instant::now());
+    }
+
+    fn note_capturing(&self) {
+        self.upkeep
+            .set_capturing(self.runs.iter().any(Run::is_capturing));
+    }
+
+    /// Producers whose rings the run shall have.
+    fn in_scope(&self, run: u64) -> impl Iterator<Item = &Producer> {
+        self.producers
+            .values()
+            .filter(move |producer| self.wanted_run(producer) == Some(run))
+    }
+
+    /// Answers what has nothing to wait for any more.
+    pub(super) fn settle_waits(&mut self, now: Instant) {
+        let ready: Vec<bool> = self
+            .waits
+            .iter()
+            .map(|wait| wait.until <= now || !self.is_awaited(wait))
+            .collect();
+        if ready.contains(&true) {
+            let mut ready = ready.into_iter();
+            self.answer_waits(|_| ready.next().unwrap_or(false));
+        }
+    }
+
+    fn is_awaited(&self, wait: &Wait) -> bool {
+        match wait.asked {
+            Asked::Start { .. } => {
+                self.in_scope(wait.run).any(|producer| matches!(producer.phase, Phase::Arming { .. } | Phase::Closing { .. }))
+            }
+            Asked::Stop { .. } => self.producers.values().any(
+                |producer| matches!(producer.phase, Phase::Closing { run, until: Some(_), .. } if run == wait.run),
+            ),
+        }
+    }
+
+    /// Answers those that `ready` picks, in order.
+    fn answer_waits(&mut self, mut ready: impl FnMut(&Wait) -> bool) {
+        let (ready, waits) = std::mem::take(&mut self.waits)
+            .into_iter()
+            .partition(|wait| ready(wait));
+        self.waits = waits;
+        for wait in ready {
+            let Some(at) = self.runs.iter().position(|run| run.id == wait.run) else {
+                continue;
+            };
+            // Whoever asked and went away needs no answer.
+            match wait.asked {
+                Asked::Start {
+                    warnings,
+                    abandoned,
+                    reply,
+                } => {
+                    drop(reply.send(Ok(self.started(&self.runs[at], warnings, abandoned))));
+                }
+                Asked::Stop { discard, reply } => {
+                    let answer = self.stopped(at, discard);
+                    drop(reply.send(Ok(answer)));
+                }
+            }
+        }
+    }
+
+    fn started(&self, run: &Run, warnings: Vec<String>, abandoned: u64) -> v1::StartResponse {
+        let armed = |producer: &Producer| v1::ArmedProducer {
+            producer_id: producer.id,
+            pid: producer.pid(),
+            name: producer.name().to_owned(),
+            armed: matches!(producer.phase, Phase::Open { run: open, .. } if open == run.id),
+            segment_bytes: run
+                .shares
+                .get(&producer.id)
+                .and_then(|share| share.segment())
+                .map_or(0, |segment| segment.bytes()),
+        };
+        v1::StartResponse {
+            run: Some(run.message()),
+            warnings,
+            producers: self.in_scope(run.id).map(armed).collect(),
+            abandoned,
+        }
+    }
+
+    fn stopped(&mut self, at: usize, discard: bool) -> v1::StopResponse {
+        let run = &mut self.runs[at];
+        let mut not_quiescent = Vec::new();
+        for (id, share) in &mut run.shares {
+            if share.writers == Writers::Closing {
+                not_quiescent.push(*id);
+            }
+            if discard {
+                share.abandon();
+            }
+        }
+        let answer = v1::StopResponse {
+            run: Some(run.message()),
+            not_quiescent,
+            accounts: run.accounts(),
+        };
+        let (id, shares): (u64, Vec<u32>) = (run.id, run.shares.keys().copied().collect());
+        shares.into_iter().for_each(|share| self.let_go(id, share));
+        answer
+    }
+}

@@ -1,0 +1,169 @@
+//! How other threads ask the registry thread.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossbeam_queue::ArrayQueue;
+use nrt_trace_proto::v1;
+use nrt_trace_ring::Impossible;
+use rustix::event::EventfdFlags;
+use tokio::sync::oneshot;
+
+use crate::drain::fetch::FetchJob;
+use crate::run::error::RunError;
+use crate::run::request::{FetchSpec, StartSpec};
+
+/// Requests that wait at a time.
+const WAITING: usize = 256;
+
+/// Where the answer goes.
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, RunError>>;
+
+/// A request to the registry thread.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Begin a run.
+    Start(StartSpec, Reply<v1::StartResponse>),
+    /// End a run.
+    Stop {
+        /// Its scope.
+        token: String,
+        /// Give unread events up.
+        discard: bool,
+        /// The answer's place.
+        reply: Reply<v1::StopResponse>,
+    },
+    /// Begin a fetch.
+    Fetch(FetchSpec, Reply<FetchJob>),
+    /// Consume what a fetch took.
+    Commit(u64, Reply<()>),
+    /// The state of things, but for what the process itself knows.
+    Status(Reply<v1::GetStatusResponse>),
+    /// Producers of a scope, or all.
+    Producers(Option<String>, Reply<Vec<v1::Producer>>),
+    /// A producer's command line was read.
+    Introduce(u32, Vec<String>),
+    /// A producer's words can't be.
+    Quarantine(u32, Impossible),
+}
+
+/// The registry thread's door.
+#[derive(Clone, Debug)]
+pub(crate) struct Handle(Arc<Door>);
+
+#[derive(Debug)]
+struct Door {
+    queue: ArrayQueue<Command>,
+    wake: OwnedFd,
+    ending: AtomicBool,
+}
+
+impl Handle {
+    /// A door nobody stands behind yet.
+    pub(crate) fn new() -> Result<Self, rustix::io::Errno> {
+        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self(Arc::new(Door {
+            queue: ArrayQueue::new(WAITING),
+            wake,
+            ending: AtomicBool::new(false),
+        })))
+    }
+
+    /// Leaves a request; never waits.
+    pub(crate) fn send(&self, command: Command) -> Result<(), RunError> {
+        if self.is_ending() {
+            return Err(RunError::ShuttingDown);
+        }
+        self.0.queue.push(command).map_err(|_| RunError::Busy)?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Leaves a request and waits for the answer.
+    pub(crate) async fn ask<T>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, RunError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(request(reply))?;
+        answer.await.unwrap_or(Err(RunError::ShuttingDown))
+    }
+
+    /// As [`Handle::ask`], for a thread of its own.
+    pub(crate) fn ask_blocking<T>(
+        &self,
+        request: impl FnOnce(Reply<T>) -> Command,
+    ) -> Result<T, RunError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(request(reply))?;
+        answer
+            .blocking_recv()
+            .unwrap_or(Err(RunError::ShuttingDown))
+    }
+
+    /// Asks the thread to end.
+    pub(crate) fn end(&self) {
+        // Relaxed: the eventfd's write orders it.
+        self.0.ending.store(true, Ordering::Relaxed);
+        self.ring();
+    }
+
+    /// Whether the thread is to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.0.ending.load(Ordering::Relaxed)
+    }
+
+    /// The next request; for the registry thread.
+    pub(crate) fn next(&self) -> Option<Command> {
+        self.0.queue.pop()
+    }
+
+    /// Becomes readable when there are requests; for the registry thread.
+    pub(crate) fn wake_fd(&self) -> BorrowedFd<'_> {
+        self.0.wake.as_fd()
+    }
+
+    /// Takes the wake-up calls so far; for the registry thread, before it looks for requests.
+    pub(crate) fn hear(&self) {
+        // Not readable: nobody rang.
+        let _ = rustix::io::read(&self.0.wake, &mut [0; 8]);
+    }
+
+    fn ring(&self) {
+        // Full: the thread has been rung often enough.
+        let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_beyond_the_queue_are_refused_and_not_waited_for() {
+        let handle = Handle::new().unwrap();
+        let line = || Command::Introduce(1, Vec::new());
+        (0..WAITING).for_each(|_| handle.send(line()).unwrap());
+        assert_eq!(handle.send(line()), Err(RunError::Busy));
+        assert!(matches!(handle.next(), Some(Command::Introduce(1, _))));
+        handle.send(line()).unwrap();
+        handle.end();
+        assert_eq!(handle.send(line()), Err(RunError::ShuttingDown));
+    }
+
+    #[test]
+    fn an_answer_that_never_comes_is_an_error() {
+        let handle = Handle::new().unwrap();
+        let asker = handle.clone();
+        let asking = std::thread::spawn(move || asker.ask_blocking(Command::Status));
+        let command = loop {
+            if let Some(command) = handle.next() {
+                break command;
+            }
+            std::thread::yield_now();
+        };
+        drop(command);
+        assert_eq!(asking.join().unwrap(), Err(RunError::ShuttingDown));
+    }
+}

@@ -1,0 +1,161 @@
+//! Fetch and commit, and letting go of what was consumed.
+
+use std::time::Instant;
+
+use nrt_trace_proto::v1;
+
+use super::Registry;
+use crate::drain::fetch::FetchJob;
+use crate::drain::slot::FetchSlot;
+use crate::run::error::RunError;
+use crate::run::request::FetchSpec;
+use crate::run::share::Writers;
+use crate::run::{Run, scope_name};
+
+impl Registry {
+    /// Hands out all that a fetch needs to run alone.
+    pub(super) fn begin_fetch(&mut self, spec: &FetchSpec) -> Result<FetchJob, RunError> {
+        let at = self.runs.iter().position(|run| run.token == spec.token);
+        let at = at.ok_or_else(|| RunError::NoRun {
+            scope: scope_name(&spec.token),
+        })?;
+        let run = &self.runs[at];
+        if run.fetch.as_ref().is_some_and(|slot| slot.is_under_way()) {
+            return Err(RunError::FetchUnderWay);
+        }
+        self.check_filters(run, spec)?;
+        let mut producers = Vec::new();
+        for (id, share) in &run.shares {
+            let Some(producer) = self.producers.get(id) else {
+                continue;
+            };
+            let selected =
+                spec.pids.is_empty() || producer.pid().is_some_and(|pid| spec.pids.contains(&pid));
+            let info = producer.message(Some((run, share)));
+            let wanted = |nc| spec.cores.passes(&producer.visible, nc);
+            producers.push(share.job(info, producer.names.clone(), selected, wanted));
+        }
+        let (slot, lease) = FetchSlot::begin(self.next.fetch);
+        self.next.fetch += 1;
+        let job = FetchJob {
+            lease,
+            run: run.message(),
+            ended: !run.is_capturing(),
+            producers,
+            max_events_per_nc: spec.max_events_per_nc,
+            discard: spec.discard,
+            strings_from: spec.strings_from,
+            machine: self.machine.clone(),
+            names: self.names.clone(),
+        };
+        let run = &mut self.runs[at];
+        run.fetch = Some(slot);
+        run.asked = Instant::now();
+        Ok(job)
+    }
+
+    /// A filter that fits nothing of a run that has something is a mistake, and not an empty answer.
+    fn check_filters(&self, run: &Run, spec: &FetchSpec) -> Result<(), RunError> {
+        let members = || {
+            run.shares
+                .iter()
+                .filter_map(|(id, share)| Some((self.producers.get(id)?, share)))
+        };
+        if members().next().is_none() {
+            return Ok(());
+        }
+        let pids: Vec<i32> = members()
+            .filter_map(|(producer, _)| producer.pid())
+            .collect();
+        if let Some(pid) = spec.pids.iter().find(|pid| !pids.contains(pid)) {
+            return Err(RunError::invalid(format_args!(
+                "the run has no process {pid}; it has {}",
+                list(&pids)
+            )));
+        }
+        let mut cores = Vec::new();
+        for (producer, share) in members() {
+            for nc in share.ncs() {
+                cores.push(
+                    producer
+                        .visible
+                        .get(nc as usize)
+                        .map_or(nc, |core| u32::from(*core)),
+                );
+            }
+        }
+        cores.sort_unstable();
+        cores.dedup();
+        if let Some(core) = spec.cores.cores().iter().find(|core| !cores.contains(core)) {
+            return Err(RunError::invalid(format_args!(
+                "the run has no NeuronCore {core}; it has {}",
+                list(&cores)
+            )));
+        }
+        Ok(())
+    }
+
+    /// Consumes what a fetch took.
+    pub(super) fn commit(&mut self, fetch_id: u64) -> Result<(), RunError> {
+        let why = "no run has it as its last fetch";
+        let fits = |run: &&mut Run| run.fetch.as_ref().is_some_and(|slot| slot.id == fetch_id);
+        let run = self
+            .runs
+            .iter_mut()
+            .find(fits)
+            .ok_or(RunError::NoSuchFetch { fetch_id, why })?;
+        run.asked = Instant::now();
+        let told = run.commit(fetch_id)?;
+        let (id, shares): (u64, Vec<u32>) = (run.id, run.shares.keys().copied().collect());
+        shares.into_iter().for_each(|share| self.let_go(id, share));
+        let Some(run) = self.run_mut(id) else {
+            return Ok(());
+        };
+        // Who ended, left nothing, and was told of in full need not be told of again in every later fetch.
+        let done: Vec<u32> = told
+            .into_iter()
+            .filter(|producer| {
+                run.shares.get(producer).is_some_and(|share| {
+                    share.writers == Writers::Ended && share.segment().is_none()
+                })
+            })
+            .collect();
+        for producer in &done {
+            run.shares.remove(producer);
+        }
+        done.into_iter().for_each(|producer| self.retire(producer));
+        Ok(())
+    }
+
+    /// Frees a producer's rings in a run if they are of no more use.
+    pub(super) fn let_go(&mut self, run: u64, producer: u32) {
+        let Some(share) = self
+            .run_mut(run)
+            .and_then(|run| run.shares.get_mut(&producer))
+        else {
+            return;
+        };
+        if share.is_done()
+            && let Some(segment) = share.release(producer)
+        {
+            tracing::debug!(producer, bytes = segment.bytes(), "rings freed");
+            self.upkeep.remove_segment(&segment);
+        }
+    }
+
+    /// Bytes promised, and bytes really taken, by all rings.
+    pub(super) fn fill_memory(&self, status: &mut v1::GetStatusResponse) {
+        (status.reserved_bytes, status.resident_bytes) = self.upkeep.bytes();
+    }
+}
+
+fn list<T: ToString>(values: &[T]) -> String {
+    if values.is_empty() {
+        return "none".to_owned();
+    }
+    values
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

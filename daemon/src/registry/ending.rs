@@ -1,0 +1,224 @@
+//! Connections that close, processes that end, words that can't be; and the budgets of what they leave.
+
+use std::time::{Duration, Instant};
+
+use nrt_trace_ring::Impossible;
+
+use super::Registry;
+use super::arming::close_gates;
+use super::producer::{Life, Phase};
+use crate::run::scope_name;
+use crate::run::share::Writers;
+
+/// Producers that are told of after they ended and nothing of them is left.
+const MAX_FORMER: usize = 256;
+/// Producers of one run that ended, left nothing to read, and whose accounts nobody has fetched.
+const MAX_UNTOLD: usize = 4096;
+/// Runs of tokens that ended and have nothing left to read.
+const MAX_ENDED_RUNS: usize = 64;
+
+impl Registry {
+    /// The connection of a producer is gone: it detached, replaced itself by another program, or ended.
+    pub(super) fn connection_lost(&mut self, id: u32) {
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
+        };
+        if !producer.is_connected() {
+            return;
+        }
+        tracing::info!(producer = id, pid = producer.pid(), "connection closed");
+        self.part(id, Life::Detached);
+    }
+
+    /// The process of a producer has ended.
+    pub(super) fn process_ended(&mut self, id: u32) {
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
+        };
+        producer.pidfd = None; // closed, and so no longer watched
+        tracing::info!(producer = id, pid = producer.pid(), "process ended");
+        if producer.is_connected() {
+            self.part(id, Life::Dead);
+        } else {
+            producer.life = Life::Dead;
+        }
+        self.retire(id);
+    }
+
+    fn part(&mut self, id: u32, life: Life) {
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
+        };
+        // Also of a process that lives: it still has the page, and would go on emitting for nobody.
+        close_gates(producer, 0);
+        producer.end(life);
+        producer.socket = None;
+        producer.page_files = None;
+        self.upkeep.remove_page(id);
+        producer.names.close(&self.names);
+        let mut runs = Vec::new();
+        for run in &mut self.runs {
+            if let Some(share) = run.shares.get_mut(&id) {
+                if matches!(share.writers, Writers::Open | Writers::Closing) {
+                    share.writers = Writers::Ended;
+                }
+                runs.push(run.id);
+            }
+        }
+        for run in runs {
+            self.let_go(run, id);
+        }
+        self.settle_waits(Instant::now());
+        self.retire(id);
+    }
+
+    /// Words that can't be were found in a producer's rings: nothing more is read of it.
+    pub(super) fn quarantine(&mut self, id: u32, impossible: Impossible) {
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
+        };
+        if std::mem::replace(&mut producer.quarantined, true) {
+            return;
+        }
+        self.counts.quarantined += 1;
+        tracing::warn!(
+            producer = id,
+            pid = producer.pid(),
+            "quarantined: {impossible}"
+        );
+        for share in self
+            .runs
+            .iter_mut()
+            .filter_map(|run| run.shares.get_mut(&id))
+        {
+            share.quarantined = true;
+        }
+        self.disarm(id);
+        self.settle_waits(Instant::now());
+    }
+
+    /// Forgets a producer that has ended and of which no run holds anything.
+    pub(super) fn retire(&mut self, id: u32) {
+        let ended = self
+            .producers
+            .get(&id)
+            .is_some_and(|producer| !producer.is_connected());
+        if !ended || self.runs.iter().any(|run| run.shares.contains_key(&id)) {
+            return;
+        }
+        if let Some(producer) = self.producers.remove(&id) {
+            if self.former.len() == MAX_FORMER {
+                self.former.pop_front();
+            }
+            self.former.push_back(producer.message(None));
+        }
+    }
+
+    /// Holds what ended processes leave to its budget: the oldest gives way.
+    pub(super) fn keep_budgets(&mut self) {
+        let mut held = Vec::new();
+        for run in &self.runs {
+            for (id, share) in &run.shares {
+                if let (Writers::Ended, Some(segment)) = (share.writers, share.segment()) {
+                    held.push((*id, run.id, segment.resident_bytes()));
+                }
+            }
+        }
+        held.sort_unstable();
+        let mut excess = held
+            .iter()
+            .map(|held| held.2)
+            .sum::<u64>()
+            .saturating_sub(self.config.budgets.ended_bytes);
+        for (id, run_id, bytes) in held {
+            if excess == 0 {
+                break;
+            }
+            excess = excess.saturating_sub(bytes);
+            let share = self.run_mut(run_id).and_then(|run| run.shares.get_mut(&id));
+            let given_up = share.map_or(0, |share| share.abandon());
+            tracing::warn!(
+                producer = id,
+                events = given_up,
+                "gave up unread events of an ended process (ended_budget_bytes)"
+            );
+            self.let_go(run_id, id);
+        }
+        self.forget_untold();
+    }
+
+    /// Bounds what is kept of producers that ended with nothing to read.
+    fn forget_untold(&mut self) {
+        let mut gone = Vec::new();
+        for run in &mut self.runs {
+            let untold: Vec<u32> = run
+                .shares
+                .iter()
+                .filter(|(_, share)| share.writers == Writers::Ended && share.segment().is_none())
+                .map(|(id, _)| *id)
+                .collect();
+            let excess = untold.len().saturating_sub(MAX_UNTOLD);
+            for id in &untold[..excess] {
+                run.shares.remove(id);
+            }
+            gone.extend_from_slice(&untold[..excess]);
+        }
+        gone.into_iter().for_each(|id| self.retire(id));
+    }
+
+    /// Gives up runs of tokens that nobody can want any more.
+    pub(super) fn forget_runs(&mut self, now: Instant) {
+        let patience = Duration::from_secs(self.config.budgets.forgotten_run_s);
+        let attached = |token: &str| {
+            self.producers
+                .values()
+                .any(|producer| producer.is_connected() && producer.token() == token)
+        };
+        let ended =
+            |run: &crate::run::Run| !run.token.is_empty() && !run.is_capturing() && !run.has_more();
+        let mut surplus = self
+            .runs
+            .iter()
+            .filter(|run| ended(run))
+            .count()
+            .saturating_sub(MAX_ENDED_RUNS);
+        let mut gone = Vec::new();
+        for run in &self.runs {
+            let alone = !run.token.is_empty() && !attached(&run.token);
+            if alone && !patience.is_zero() && now.saturating_duration_since(run.asked) > patience {
+                let (scope, unread) = (scope_name(&run.token), run.unread());
+                tracing::warn!(
+                    unread,
+                    "gave up the run of {scope}: nobody asked for it, and its processes are gone"
+                );
+                gone.push(run.id);
+            } else if surplus > 0 && ended(run) {
+                surplus -= 1;
+                gone.push(run.id);
+            }
+        }
+        gone.into_iter().for_each(|id| self.drop_run(id));
+    }
+
+    /// Closes every gate, on the way out.
+    pub(super) fn close_all(&mut self) {
+        for producer in self.producers.values() {
+            close_gates(producer, 0);
+        }
+        self.upkeep.set_capturing(false);
+        let connected = self
+            .producers
+            .values()
+            .filter(|producer| producer.is_connected())
+            .count();
+        let unread: u64 = self.runs.iter().map(crate::run::Run::unread).sum();
+        tracing::info!(producers = connected, unread, "shutting down");
+        if self
+            .producers
+            .values()
+            .any(|producer| matches!(producer.phase, Phase::Open { .. }))
+        {
+            tracing::info!("runs that were capturing end here");
+        }
+    }
+}

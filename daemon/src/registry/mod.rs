@@ -1,0 +1,337 @@
+//! The registry: one thread that owns every producer and every run.
+//!
+//! | file | what |
+//! |---|---|
+//! | `command` | how other threads ask it |
+//! | `producer` | an attached process: connection, life, phase, outbox |
+//! | `attach` | from a connection to a welcomed producer |
+//! | `arming` | rings and gates: arm, open, close |
+//! | `ending` | closed connections, ended processes, quarantine |
+//! | `capture` | start and stop, with their waiting for producers |
+//! | `consume` | fetch and commit, and letting go of what was consumed |
+//! | `answers` | status and lists |
+//!
+//! It waits in one place, for sockets, pidfds, requests and the next deadline. Nothing else makes it wait: sends are
+//! non-blocking, what a producer does not take waits in a short outbox, a process's memory is never read from here.
+//! So a stopped or hostile producer costs itself its events and nobody anything.
+
+mod answers;
+mod arming;
+mod attach;
+mod capture;
+pub(crate) mod command;
+mod consume;
+mod ending;
+mod producer;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nrt_trace_proto::v1;
+use nrt_trace_shm::clock::realtime_ns;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+use crate::config::Config;
+use crate::drain::fetch::Machine;
+use crate::handshake::CommandLines;
+use crate::listen::StartError;
+use crate::run::Run;
+use crate::strings::Names;
+use crate::upkeep::Upkeep;
+use attach::Visitor;
+use capture::Wait;
+use command::{Command, Handle};
+use producer::{Life, Link, Phase, Producer};
+
+/// Time between two rounds of what has no deadline: budgets, forgotten runs.
+const ROUND: Duration = Duration::from_secs(1);
+/// Time between two tries to send what a socket had no room for.
+const MAIL: Duration = Duration::from_millis(20);
+
+/// The thread's own state.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    config: Arc<Config>,
+    handle: Handle,
+    upkeep: Arc<Upkeep>,
+    names: Arc<Names>,
+    machine: Arc<Machine>,
+    command_lines: CommandLines,
+    epoll: OwnedFd,
+    listener: OwnedFd,
+    /// When to listen again, after descriptors ran out.
+    deaf_until: Option<Instant>,
+    visitors: BTreeMap<u64, Visitor>,
+    /// By number, which is the order of attach.
+    producers: BTreeMap<u32, Producer>,
+    /// The last producers that ended and have nothing left to read.
+    former: VecDeque<v1::Producer>,
+    runs: Vec<Run>,
+    waits: Vec<Wait>,
+    next: Next,
+    counts: Counts,
+    next_round: Instant,
+    started_ns: u64,
+}
+
+/// Numbers to be given out.
+#[derive(Debug)]
+struct Next {
+    visitor: u64,
+    producer: u32,
+    generation: u64,
+    fetch: u64,
+}
+
+/// What happened since the start.
+#[derive(Debug, Default)]
+struct Counts {
+    refused: u64,
+    quarantined: u64,
+}
+
+/// What an epoll event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Listener,
+    Wake,
+    Visitor(u64),
+    Connection(u32),
+    Process(u32),
+}
+
+impl Source {
+    fn data(self) -> EventData {
+        EventData::new_u64(match self {
+            Self::Listener => 0,
+            Self::Wake => 1,
+            Self::Visitor(id) => id << 3 | 2,
+            Self::Connection(id) => u64::from(id) << 3 | 3,
+            Self::Process(id) => u64::from(id) << 3 | 4,
+        })
+    }
+
+    fn of(data: EventData) -> Option<Self> {
+        let data = data.u64();
+        let producer = u32::try_from(data >> 3).ok()?;
+        Some(match data & 7 {
+            0 => Self::Listener,
+            1 => Self::Wake,
+            2 => Self::Visitor(data >> 3),
+            3 => Self::Connection(producer),
+            4 => Self::Process(producer),
+            _ => return None,
+        })
+    }
+}
+
+/// What a registry is given.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// Settings.
+    pub config: Arc<Config>,
+    /// Its door.
+    pub handle: Handle,
+    /// Clocks and memory.
+    pub upkeep: Arc<Upkeep>,
+    /// All names.
+    pub names: Arc<Names>,
+    /// Host and instance.
+    pub machine: Arc<Machine>,
+    /// The producer socket.
+    pub listener: OwnedFd,
+}
+
+impl Registry {
+    /// A registry without producers.
+    pub(crate) fn new(parts: Parts) -> Result<Self, StartError> {
+        let failed = |errno: Errno| StartError::System {
+            what: "wait for sockets",
+            source: errno.into(),
+        };
+        let Parts {
+            config,
+            handle,
+            upkeep,
+            names,
+            machine,
+            listener,
+        } = parts;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+        epoll::add(&epoll, &listener, Source::Listener.data(), EventFlags::IN).map_err(failed)?;
+        epoll::add(
+            &epoll,
+            handle.wake_fd(),
+            Source::Wake.data(),
+            EventFlags::IN,
+        )
+        .map_err(failed)?;
+        Ok(Self {
+            config,
+            handle,
+            upkeep,
+            names,
+            machine,
+            command_lines: CommandLines::default(),
+            epoll,
+            listener,
+            deaf_until: None,
+            visitors: BTreeMap::new(),
+            producers: BTreeMap::new(),
+            former: VecDeque::new(),
+            runs: Vec::new(),
+            waits: Vec::new(),
+            next: Next {
+                visitor: 0,
+                producer: 1,
+                // Another beginning for each daemon: a gate never fits a segment that an earlier one gave.
+                generation: random() >> 16,
+                fetch: random() >> 1,
+            },
+            counts: Counts::default(),
+            next_round: Instant::now() + ROUND,
+            started_ns: realtime_ns(),
+        })
+    }
+
+    /// Runs until the door is told to end.
+    pub(crate) fn run(mut self) {
+        let mut events = Vec::with_capacity(64);
+        while !self.handle.is_ending() {
+            let timeout = self.time_left(Instant::now());
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => {
+                    tracing::error!("can't wait for producers any more: {errno}");
+                    break;
+                }
+            }
+            for event in events.drain(..) {
+                self.dispatch(event.data);
+            }
+            self.expire(Instant::now());
+        }
+        self.close_all();
+    }
+
+    fn dispatch(&mut self, data: EventData) {
+        match Source::of(data) {
+            Some(Source::Listener) => self.accept(),
+            Some(Source::Wake) => {
+                self.handle.hear();
+                while let Some(command) = self.handle.next() {
+                    self.obey(command);
+                }
+            }
+            Some(Source::Visitor(id)) => self.hear_visitor(id),
+            Some(Source::Connection(id)) => self.hear_producer(id),
+            Some(Source::Process(id)) => self.process_ended(id),
+            None => {}
+        }
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            Command::Start(spec, reply) => self.start(spec, reply),
+            Command::Stop {
+                token,
+                discard,
+                reply,
+            } => self.stop(&token, discard, reply),
+            // Whoever asked and went away needs no answer.
+            Command::Fetch(spec, reply) => drop(reply.send(self.begin_fetch(&spec))),
+            Command::Commit(fetch_id, reply) => drop(reply.send(self.commit(fetch_id))),
+            Command::Status(reply) => drop(reply.send(Ok(self.status()))),
+            Command::Producers(token, reply) => drop(reply.send(Ok(self.list(token.as_deref())))),
+            Command::Introduce(id, line) => self.introduced(id, Some(line)),
+            Command::Quarantine(id, impossible) => self.quarantine(id, impossible),
+        }
+    }
+
+    /// Time until something is due.
+    fn time_left(&self, now: Instant) -> Timespec {
+        let of_producer = |producer: &Producer| match (producer.life, producer.phase) {
+            (Life::Introducing { until }, _)
+            | (
+                _,
+                Phase::Closing {
+                    until: Some(until), ..
+                },
+            ) => Some(until),
+            _ => producer.has_mail().then_some(now + MAIL),
+        };
+        let due = (self.producers.values().filter_map(of_producer))
+            .chain(self.visitors.values().map(|visitor| visitor.until))
+            .chain(self.waits.iter().map(|wait| wait.until))
+            .chain(self.deaf_until)
+            .chain([self.next_round]);
+        let left = due
+            .min()
+            .map_or(ROUND, |due| due.saturating_duration_since(now));
+        // One ms more, so that what is due then is due: the kernel's clock may round.
+        let left = left + Duration::from_millis(1);
+        Timespec::try_from(left).unwrap_or(Timespec {
+            tv_sec: 1,
+            tv_nsec: 0,
+        })
+    }
+
+    /// Does what is due.
+    fn expire(&mut self, now: Instant) {
+        if self.deaf_until.is_some_and(|until| until <= now) {
+            self.listen_again();
+        }
+        self.visitors.retain(|_, visitor| visitor.until > now);
+        let ids: Vec<u32> = self.producers.keys().copied().collect();
+        for id in ids {
+            let Some(producer) = self.producers.get_mut(&id) else {
+                continue;
+            };
+            if let Life::Introducing { until } = producer.life
+                && until <= now
+            {
+                self.introduced(id, None);
+            } else if let Phase::Closing {
+                until: place @ Some(_),
+                ..
+            } = &mut producer.phase
+                && place.is_some_and(|until| until <= now)
+            {
+                *place = None;
+                tracing::warn!(
+                    producer = id,
+                    "no answer to the end of capturing: not quiescent"
+                );
+            } else if producer.has_mail() && producer.flush() == Link::Down {
+                self.connection_lost(id);
+            }
+        }
+        if self.next_round <= now {
+            self.next_round = now + ROUND;
+            self.keep_budgets();
+            self.forget_runs(now);
+        }
+        self.settle_waits(now);
+    }
+
+    fn run_of(&self, token: &str) -> Option<&Run> {
+        self.runs.iter().find(|run| run.token == token)
+    }
+
+    fn run_mut(&mut self, id: u64) -> Option<&mut Run> {
+        self.runs.iter_mut().find(|run| run.id == id)
+    }
+}
+
+/// A random number.
+fn random() -> u64 {
+    let mut bytes = [0; 8];
+    // It fails only for addresses that are not ours, and a wanting seed is no security matter.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    u64::from_ne_bytes(bytes)
+}

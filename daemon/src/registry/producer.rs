@@ -1,0 +1,285 @@
+//! An attached process.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use nrt_trace_abi::message::{Hello, Message};
+use nrt_trace_proto::v1;
+use nrt_trace_shm::clock::realtime_ns;
+use nrt_trace_shm::control::ControlPage;
+use nrt_trace_shm::socket::Peer;
+use nrt_trace_shm::{ShmError, socket};
+
+use crate::drain::segment::Segment;
+use crate::handshake::KernelFacts;
+use crate::run::Run;
+use crate::run::share::Share;
+use crate::strings::ProducerNames;
+
+/// Packets that wait for a socket at a time. A producer that answers never has more than three.
+const OUTBOX: usize = 8;
+
+/// Where a producer is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// Its Hello was good; its command line is being read until then at most, and then it is welcomed.
+    Introducing {
+        /// When it is welcomed at the latest.
+        until: Instant,
+    },
+    /// Connected.
+    Attached,
+    /// The connection is gone, the process lives.
+    Detached,
+    /// The process ended.
+    Dead,
+}
+
+/// What a producer's rings are doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It has none.
+    Idle,
+    /// The segment was sent, the answer is awaited; the gates are closed.
+    Arming {
+        /// The run.
+        run: u64,
+        /// The number that the answer must carry.
+        generation: u64,
+    },
+    /// The gates are open.
+    Open {
+        /// The run.
+        run: u64,
+        /// The number that the gates carry.
+        generation: u64,
+    },
+    /// The gates are closed, the answer is awaited.
+    Closing {
+        /// The run.
+        run: u64,
+        /// The number that the answer must carry.
+        generation: u64,
+        /// Until when a stop waits for the answer; `None` if nobody waits any more.
+        until: Option<Instant>,
+    },
+}
+
+impl Phase {
+    /// The run that has its rings, unless they are being given up.
+    pub(crate) fn run(self) -> Option<u64> {
+        match self {
+            Self::Arming { run, .. } | Self::Open { run, .. } => Some(run),
+            Self::Idle | Self::Closing { .. } => None,
+        }
+    }
+}
+
+/// Descriptors that go with a packet.
+#[derive(Debug)]
+enum Descriptors {
+    None,
+    Pair([OwnedFd; 2]),
+    Segment(Arc<Segment>),
+}
+
+/// An attached process.
+#[derive(Debug)]
+pub(crate) struct Producer {
+    /// Its number: never used twice.
+    pub id: u32,
+    /// What is told of it; state, rings and run are filled in when it is.
+    info: v1::Producer,
+    /// Host cores of its own indices; none when not known.
+    pub visible: Vec<u16>,
+    /// Its user.
+    pub uid: u32,
+    /// The connection.
+    pub socket: Option<OwnedFd>,
+    /// Readable when the process has ended.
+    pub pidfd: Option<OwnedFd>,
+    /// Its control page.
+    pub page: Arc<ControlPage>,
+    /// The files of page and names, until they are sent.
+    pub page_files: Option<[OwnedFd; 2]>,
+    /// Its names.
+    pub names: Arc<ProducerNames>,
+    /// Where it is in its life.
+    pub life: Life,
+    /// What its rings are doing.
+    pub phase: Phase,
+    /// Whether its words were impossible.
+    pub quarantined: bool,
+    /// Messages that no honest library sends.
+    pub strikes: u32,
+    outbox: VecDeque<(Vec<u8>, Descriptors)>,
+}
+
+/// Whether a connection can still be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Link {
+    /// Yes.
+    Up,
+    /// No: the peer is gone, or does not read.
+    Down,
+}
+
+impl Producer {
+    /// A process that said `hello`.
+    pub(crate) fn new(
+        id: u32,
+        hello: &Hello,
+        peer: Peer,
+        facts: KernelFacts,
+        page: Arc<ControlPage>,
+        names: Arc<ProducerNames>,
+    ) -> Self {
+        let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
+        let said_name = text(hello.name());
+        let exe_claimed = facts.exe.is_none();
+        let info = v1::Producer {
+            producer_id: id,
+            pid: peer.pid,
+            ns_pid: facts.ns_pid,
+            uid: peer.uid,
+            gid: peer.gid,
+            name: if said_name.is_empty() {
+                facts.comm.clone()
+            } else {
+                said_name
+            },
+            comm: facts.comm,
+            exe: facts.exe.unwrap_or_else(|| text(hello.exe())),
+            exe_claimed,
+            attached_ns: realtime_ns(),
+            worker_gid: hello.worker_gid,
+            visible_cores: hello
+                .visible()
+                .iter()
+                .map(|core| u32::from(*core))
+                .collect(),
+            token: text(hello.token()),
+            ..v1::Producer::default()
+        };
+        Self {
+            id,
+            info,
+            visible: hello.visible().to_vec(),
+            uid: peer.uid,
+            socket: None,
+            pidfd: None,
+            page,
+            page_files: None,
+            names,
+            life: Life::Attached,
+            phase: Phase::Idle,
+            quarantined: false,
+            strikes: 0,
+            outbox: VecDeque::new(),
+        }
+    }
+
+    /// Token that it carries; empty for none.
+    pub(crate) fn token(&self) -> &str {
+        &self.info.token
+    }
+
+    /// Its pid, where it is visible.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.info.pid
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// Whether it is connected.
+    pub(crate) fn is_connected(&self) -> bool {
+        matches!(self.life, Life::Introducing { .. } | Life::Attached)
+    }
+
+    /// Notes its command line.
+    pub(crate) fn set_command_line(&mut self, line: Vec<String>) {
+        self.info.cmdline = line;
+    }
+
+    /// Notes that the connection or the process has come to an end.
+    pub(crate) fn end(&mut self, life: Life) {
+        self.life = life;
+        self.phase = Phase::Idle;
+        self.info.ended_ns.get_or_insert_with(realtime_ns);
+        self.outbox.clear();
+    }
+
+    /// Sends a message, or keeps it until the socket has room.
+    pub(crate) fn send<M: Message>(&mut self, message: &M) -> Link {
+        self.push(message.as_bytes().to_vec(), Descriptors::None)
+    }
+
+    /// Sends a message with two descriptors.
+    pub(crate) fn send_pair<M: Message>(&mut self, message: &M, descriptors: [OwnedFd; 2]) -> Link {
+        self.push(message.as_bytes().to_vec(), Descriptors::Pair(descriptors))
+    }
+
+    /// Sends a message with a segment.
+    pub(crate) fn send_segment<M: Message>(&mut self, message: &M, segment: Arc<Segment>) -> Link {
+        self.push(message.as_bytes().to_vec(), Descriptors::Segment(segment))
+    }
+
+    fn push(&mut self, packet: Vec<u8>, descriptors: Descriptors) -> Link {
+        if self.outbox.len() == OUTBOX {
+            return Link::Down;
+        }
+        self.outbox.push_back((packet, descriptors));
+        self.flush()
+    }
+
+    /// Sends what waits, as far as the socket has room.
+    pub(crate) fn flush(&mut self) -> Link {
+        let Some(socket) = &self.socket else {
+            return Link::Down;
+        };
+        while let Some((packet, descriptors)) = self.outbox.front() {
+            let sent = match descriptors {
+                Descriptors::None => socket::send(socket, packet, &[]),
+                Descriptors::Pair([a, b]) => socket::send(socket, packet, &[a.as_fd(), b.as_fd()]),
+                Descriptors::Segment(segment) => socket::send(socket, packet, &[segment.fd()]),
+            };
+            match sent {
+                Ok(()) => drop(self.outbox.pop_front()),
+                Err(ShmError::WouldBlock) => return Link::Up,
+                Err(_) => return Link::Down,
+            }
+        }
+        Link::Up
+    }
+
+    /// Whether packets wait for the socket.
+    pub(crate) fn has_mail(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
+    /// What is told of it, as part of `run`.
+    pub(crate) fn message(&self, run: Option<(&Run, &Share)>) -> v1::Producer {
+        let state = match self.life {
+            _ if self.quarantined => v1::ProducerState::Quarantined,
+            Life::Dead => v1::ProducerState::Dead,
+            Life::Detached => v1::ProducerState::Detached,
+            Life::Introducing { .. } | Life::Attached => match self.phase {
+                Phase::Open { .. } => v1::ProducerState::Capturing,
+                _ => v1::ProducerState::Attached,
+            },
+        };
+        v1::Producer {
+            state: state.into(),
+            run_id: run.map_or(0, |(run, _)| run.id),
+            rings: run.map(|(_, share)| share.ncs()).unwrap_or_default(),
+            armed_from_ns: run.and_then(|(_, share)| share.armed_from_ns),
+            ..self.info.clone()
+        }
+    }
+}

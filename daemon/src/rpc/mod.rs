@@ -1,0 +1,16 @@
+//! The control API, on a unix socket.
+//!
+//! | file | what |
+//! |---|---|
+//! | `serve` | the server's threads, from listening to the end |
+//! | `service` | one method for each RPC |
+//! | `stream` | a fetch as a stream |
+//! | `status` | errors as gRPC statuses; the process's own figures |
+
+mod serve;
+mod service;
+mod status;
+mod stream;
+
+pub(crate) use serve::Server;
+pub(crate) use service::Control;

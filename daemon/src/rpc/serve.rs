@@ -1,0 +1,123 @@
+//! The server's threads.
+
+use std::io;
+use std::os::unix::net::UnixListener;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nrt_trace_proto::v1::trace_control_server::TraceControlServer;
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::Control;
+use crate::listen::StartError;
+
+/// How long open calls may still run when the server ends, and after that their tasks.
+const GRACE: Duration = Duration::from_millis(500);
+/// Pause after a connection could not be taken.
+const DEAF: Duration = Duration::from_millis(200);
+/// Connections that were taken and not yet served.
+const TAKEN: usize = 16;
+
+/// The running server. It lives in threads of its own, so that its owner may be asynchronous or not.
+#[derive(Debug)]
+pub(crate) struct Server {
+    end: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Serves `control` on `listener`; `died` is dropped when the server ends, for whatever reason.
+    pub(crate) fn start(
+        control: Control,
+        listener: UnixListener,
+        died: impl Send + 'static,
+    ) -> Result<Self, StartError> {
+        let failed = |source| StartError::System {
+            what: "start the control API",
+            source,
+        };
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("nrt-rpc")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let (end, ending) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("nrt-rpc-main".to_owned())
+            .spawn(move || {
+                run(&runtime, control, listener, ending);
+                // Whatever still runs is cut off: streams that nobody reads, connections that never speak.
+                runtime.shutdown_timeout(GRACE);
+                drop(died);
+            })
+            .map_err(failed)?;
+        Ok(Self {
+            end: Some(end),
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Gone already: it ended by itself.
+        let _ = self.end.take().map(|end| end.send(()));
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+fn run(runtime: &Runtime, control: Control, listener: UnixListener, ending: oneshot::Receiver<()>) {
+    let served = runtime.block_on(async {
+        let listener = tokio::net::UnixListener::from_std(listener)?;
+        let (sender, connections) = mpsc::channel(TAKEN);
+        let accepting = tokio::spawn(accept(listener, sender));
+        let (told, mut closing) = oneshot::channel();
+        let server = tonic::transport::Server::builder()
+            .add_service(TraceControlServer::new(control))
+            .serve_with_incoming_shutdown(ReceiverStream::new(connections), async {
+                // An owner that is gone wants the same as one that says so.
+                drop(ending.await);
+                let _ = told.send(());
+            });
+        tokio::pin!(server);
+        tokio::select! {
+            result = &mut server => return result.map_err(io::Error::other),
+            _ = &mut closing => {}
+        }
+        accepting.abort();
+        // Case G03: a silent connection or a stream that is not read would keep a graceful end waiting for ever.
+        match tokio::time::timeout(GRACE, server).await {
+            Ok(result) => result.map_err(io::Error::other),
+            Err(_) => Ok(()),
+        }
+    });
+    if let Err(error) = served {
+        tracing::error!("the control API ended: {error}");
+    }
+}
+
+/// Takes connections, with a pause when there are no descriptors: the listener stays readable.
+async fn accept(
+    listener: tokio::net::UnixListener,
+    connections: mpsc::Sender<io::Result<UnixStream>>,
+) {
+    loop {
+        match listener.accept().await {
+            Ok((connection, _)) => {
+                if connections.send(Ok(connection)).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => {
+                tracing::warn!("can't take a client: {error}");
+                tokio::time::sleep(DEAF).await;
+            }
+        }
+    }
+}

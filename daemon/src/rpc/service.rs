@@ -1,0 +1,156 @@
+//! One method for each RPC: check, ask the registry, answer.
+
+use std::sync::Arc;
+
+use nrt_trace_model::{Category, EventType};
+use nrt_trace_proto::v1;
+use nrt_trace_proto::v1::trace_control_server::TraceControl;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use super::{status, stream};
+use crate::config::Config;
+use crate::registry::command::{Command, Handle};
+use crate::run::error::RunError;
+use crate::run::request::{FetchSpec, StartSpec, token};
+
+/// The control API over a registry.
+#[derive(Debug)]
+pub(crate) struct Control {
+    config: Arc<Config>,
+    handle: Handle,
+}
+
+impl Control {
+    /// An API that asks the registry behind `handle`.
+    pub(crate) fn new(config: Arc<Config>, handle: Handle) -> Self {
+        Self { config, handle }
+    }
+
+    async fn ask<T>(
+        &self,
+        request: impl FnOnce(crate::registry::command::Reply<T>) -> Command,
+    ) -> Result<Response<T>, Status> {
+        answer(self.handle.ask(request).await)
+    }
+}
+
+fn answer<T>(result: Result<T, RunError>) -> Result<Response<T>, Status> {
+    result
+        .map(Response::new)
+        .map_err(|error| status::of_error(&error))
+}
+
+fn check<T>(result: Result<T, RunError>) -> Result<T, Status> {
+    result.map_err(|error| status::of_error(&error))
+}
+
+#[tonic::async_trait]
+impl TraceControl for Control {
+    type FetchStream = ReceiverStream<stream::Item>;
+
+    async fn start(
+        &self,
+        request: Request<v1::StartRequest>,
+    ) -> Result<Response<v1::StartResponse>, Status> {
+        let spec = check(StartSpec::new(request.into_inner(), &self.config))?;
+        self.ask(|reply| Command::Start(spec, reply)).await
+    }
+
+    async fn stop(
+        &self,
+        request: Request<v1::StopRequest>,
+    ) -> Result<Response<v1::StopResponse>, Status> {
+        let v1::StopRequest {
+            token: given,
+            discard,
+        } = request.into_inner();
+        let token = check(token(given))?;
+        self.ask(|reply| Command::Stop {
+            token,
+            discard,
+            reply,
+        })
+        .await
+    }
+
+    async fn fetch(
+        &self,
+        request: Request<v1::FetchRequest>,
+    ) -> Result<Response<Self::FetchStream>, Status> {
+        let request = request.into_inner();
+        let spec = check(FetchSpec::new(&request))?;
+        let commit = request.auto_commit || request.discard;
+        let job = check(self.handle.ask(|reply| Command::Fetch(spec, reply)).await)?;
+        let (sender, receiver) = mpsc::channel(stream::PARTS);
+        let (handle, runtime) = (self.handle.clone(), tokio::runtime::Handle::current());
+        std::thread::Builder::new()
+            .name("nrt-fetch".to_owned())
+            .spawn(move || stream::feed(job, commit, &sender, &handle, &runtime))
+            .map_err(|error| {
+                Status::resource_exhausted(format!("no thread for a fetch: {error}"))
+            })?;
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    async fn commit(
+        &self,
+        request: Request<v1::CommitRequest>,
+    ) -> Result<Response<v1::CommitResponse>, Status> {
+        let fetch_id = request.into_inner().fetch_id;
+        check(
+            self.handle
+                .ask(|reply| Command::Commit(fetch_id, reply))
+                .await,
+        )?;
+        Ok(Response::new(v1::CommitResponse {}))
+    }
+
+    async fn get_status(
+        &self,
+        _request: Request<v1::GetStatusRequest>,
+    ) -> Result<Response<v1::GetStatusResponse>, Status> {
+        let mut answer = check(self.handle.ask(Command::Status).await)?;
+        status::fill_process(&mut answer);
+        Ok(Response::new(answer))
+    }
+
+    async fn list_producers(
+        &self,
+        request: Request<v1::ListProducersRequest>,
+    ) -> Result<Response<v1::ListProducersResponse>, Status> {
+        let token = check(request.into_inner().token.map(token).transpose())?;
+        let producers = check(
+            self.handle
+                .ask(|reply| Command::Producers(token, reply))
+                .await,
+        )?;
+        Ok(Response::new(v1::ListProducersResponse { producers }))
+    }
+
+    async fn list_event_types(
+        &self,
+        _request: Request<v1::ListEventTypesRequest>,
+    ) -> Result<Response<v1::ListEventTypesResponse>, Status> {
+        let types = EventType::ALL
+            .into_iter()
+            .map(|event| v1::EventType {
+                value: event.value(),
+                name: event.name().to_owned(),
+                aliases: event
+                    .aliases()
+                    .iter()
+                    .map(|&alias| alias.to_owned())
+                    .collect(),
+                category: match event.category() {
+                    Category::Hardware => v1::EventCategory::Hardware,
+                    Category::Software => v1::EventCategory::Software,
+                    Category::Unknown => v1::EventCategory::Unspecified,
+                }
+                .into(),
+            })
+            .collect();
+        Ok(Response::new(v1::ListEventTypesResponse { types }))
+    }
+}

@@ -1,0 +1,61 @@
+//! Errors as gRPC statuses, and the process's own figures.
+
+use nrt_trace_proto::v1;
+use nrt_trace_shm::clock::clocksource;
+use rustix::time::ClockId;
+use tonic::{Code, Status};
+
+use crate::drain::fetch::BrokenOff;
+use crate::run::error::RunError;
+
+/// The one place that decides how an error reaches a client.
+pub(super) fn of_error(error: &RunError) -> Status {
+    let code = match error {
+        RunError::AlreadyCapturing { .. }
+        | RunError::Unread { .. }
+        | RunError::NotCapturing { .. } => Code::FailedPrecondition,
+        RunError::NoRun { .. } | RunError::NoSuchFetch { .. } => Code::NotFound,
+        RunError::FetchUnderWay => Code::Aborted,
+        RunError::Invalid(_) => Code::InvalidArgument,
+        RunError::Busy => Code::ResourceExhausted,
+        RunError::ShuttingDown => Code::Unavailable,
+    };
+    Status::new(code, error.to_string())
+}
+
+/// Why a stream ends early.
+pub(super) fn of_break(why: BrokenOff) -> Status {
+    match why {
+        BrokenOff::ClientGone => Status::cancelled("the client went away"),
+        BrokenOff::RunGone => Status::aborted("a new start gave this run's events up"),
+    }
+}
+
+/// Fills in what the process knows of itself.
+pub(super) fn fill_process(status: &mut v1::GetStatusResponse) {
+    status.pid = i32::try_from(std::process::id()).unwrap_or(0);
+    let cpu = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
+    status.cpu_ns = u64::try_from(cpu.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(cpu.tv_nsec).unwrap_or(0);
+    status.rss_bytes = own_memory().unwrap_or(0);
+    status.clocksource = clocksource().unwrap_or_default();
+}
+
+/// Resident bytes without the shared segments, which are counted apart.
+fn own_memory() -> Option<u64> {
+    let status = procfs::process::Process::myself().ok()?.status().ok()?;
+    Some((status.rssanon? + status.rssfile?) * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_knows_itself() {
+        let mut status = v1::GetStatusResponse::default();
+        fill_process(&mut status);
+        assert_eq!(u32::try_from(status.pid).unwrap(), std::process::id());
+        assert!(status.cpu_ns > 0 && status.rss_bytes > 0, "{status:?}");
+    }
+}

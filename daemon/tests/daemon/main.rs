@@ -1,0 +1,17 @@
+//! The daemon against a producer that speaks the protocol by hand, and a plain gRPC client.
+//!
+//! Each test has its own folder, sockets and daemon, in this process. Nothing sleeps: conditions are waited for.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "tests: helpers fail by panicking, as the tests themselves do"
+)]
+
+mod attach;
+mod binary;
+mod capture;
+mod ending;
+mod fetch;
+mod scopes;
+mod support;

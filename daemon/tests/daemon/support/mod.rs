@@ -1,0 +1,20 @@
+//! A daemon with a client, and a producer.
+
+mod fetched;
+mod host;
+mod producer;
+
+use std::time::{Duration, Instant};
+
+pub(crate) use fetched::Fetched;
+pub(crate) use host::{Host, fetch, host_run, refused, token_run};
+pub(crate) use producer::{Answer, Fake, connect, hello, receive, send};
+
+/// Waits for `condition`, for a time that only a failure takes.
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::yield_now();
+    }
+}
