@@ -17,13 +17,14 @@
 //! ```text
 //!  skippable frame   u32 0x184D2A57   u32 bytes that follow
 //!  header            u32 0            u32 version (1)      8 bytes "NRTTRACE"
-//!  label             u32 1 (general)  u32 frame bytes      u32 bytes of parts
+//!  label             u32 1 (general)  u32 frame bytes      u32 bytes of parts   u32 check
 //!  label             u32 2 (ring)     u32 frame bytes      u32 bytes of parts   u32 producer_id   u32 nc_idx
 //!                    u32 records      u64 lowest seq       u64 highest seq      u32 1 if seqs ascend, else 0
+//!                    u32 check
 //!  end               u32 3
 //! ```
 //!
-//! A *ring* block holds the records and correlations of one ring, a *general* block everything else. That is what
+//! `check` is FNV-1a over the label's words before it, from the kind on. A *ring* block holds the records and correlations of one ring, a *general* block everything else. That is what
 //! makes a long recording cheap to put in order ([`Spool`]): reading the general blocks and the labels of the others
 //! is enough to know where each ring's events are and whether any came late.
 //!
@@ -87,3 +88,6 @@ impl From<NativeError> for io::Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,7 +75,7 @@ pub(crate) struct Label {
 
 impl Label {
     pub(crate) fn to_bytes(self) -> Vec<u8> {
-        let mut words = Vec::with_capacity(11);
+        let mut words = Vec::with_capacity(12);
         match self.content {
             Content::General => words.extend([GENERAL, self.frame, self.raw]),
             Content::Ring(ring) => {
@@ -91,8 +91,19 @@ impl Label {
                 words.push(u32::from(ring.ascending));
             }
         }
+        words.push(check(&words));
         skippable(&words)
     }
+}
+
+/// FNV-1a over a label's words: a label is not under zstd's checksum.
+fn check(words: &[u32]) -> u32 {
+    words
+        .iter()
+        .flat_map(|w| w.to_le_bytes())
+        .fold(0x811C_9DC5, |h: u32, b| {
+            (h ^ u32::from(b)).wrapping_mul(0x0100_0193)
+        })
 }
 
 pub(crate) fn header() -> Vec<u8> {
@@ -158,7 +169,7 @@ pub(crate) fn read_next(input: &mut impl Read, offset: u64) -> Result<(Next, u64
         offset,
         what: what.to_owned(),
     };
-    let [magic, bytes] = read_words::<2>(input)?;
+    let [magic, bytes] = read_words(input)?;
     if magic & !0xF != SKIPPABLE_FIRST {
         return Err(damaged("neither a label nor an end mark stands there"));
     }
@@ -166,22 +177,40 @@ pub(crate) fn read_next(input: &mut impl Read, offset: u64) -> Result<(Next, u64
         skip(input, bytes.into())?;
         return Ok((Next::Unknown, 8 + u64::from(bytes)));
     }
-    let [kind] = read_words::<1>(input)?;
+    let [kind] = read_words(input)?;
     let (next, taken) = match kind {
-        GENERAL if bytes >= 12 => {
-            let [frame, raw] = read_words::<2>(input)?;
+        GENERAL if bytes >= 16 => {
+            let [frame, raw, sum] = read_words(input)?;
+            if sum != check(&[kind, frame, raw]) {
+                return Err(damaged("a label's check word is wrong"));
+            }
             (
                 Next::Block(Label {
                     content: Content::General,
                     frame,
                     raw,
                 }),
-                12,
+                16,
             )
         }
-        RING if bytes >= 44 => {
-            let [frame, raw, producer, nc, records, a, b, c, d, ascending] =
-                read_words::<10>(input)?;
+        RING if bytes >= 48 => {
+            let fields: [u32; 11] = read_words(input)?;
+            let [
+                frame,
+                raw,
+                producer,
+                nc,
+                records,
+                a,
+                b,
+                c,
+                d,
+                ascending,
+                sum,
+            ] = fields;
+            if sum != check(&[&[kind], &fields[..10]].concat()) {
+                return Err(damaged("a label's check word is wrong"));
+            }
             let word = |low, high| u64::from(low) | u64::from(high) << 32;
             let seqs = (word(a, b), word(c, d));
             let ring = RingLabel {
@@ -196,11 +225,12 @@ pub(crate) fn read_next(input: &mut impl Read, offset: u64) -> Result<(Next, u64
                     frame,
                     raw,
                 }),
-                44,
+                48,
             )
         }
         GENERAL | RING => return Err(damaged("a label is too short")),
-        END => (Next::End, 4),
+        // Exactly four bytes: a label with a damaged kind is no end.
+        END if bytes == 4 => (Next::End, 4),
         _ => (Next::Unknown, 4),
     };
     skip(input, u64::from(bytes) - taken)?;
@@ -273,7 +303,7 @@ mod tests {
         longer[4] += 4;
         assert!(matches!(
             read_next(&mut longer.as_slice(), 0).unwrap(),
-            (Next::Block(_), 24)
+            (Next::Block(_), 28)
         ));
         assert_eq!(
             read_next(&mut skippable(&[99, 1, 2]).as_slice(), 0).unwrap(),

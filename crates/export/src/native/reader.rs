@@ -16,7 +16,9 @@ pub struct NativeReader<R: Read> {
     frames: Frames,
     /// Parts of the current block.
     parts: Bytes,
-    /// Where the next block begins.
+    /// Where the current block begins.
+    block: u64,
+    /// Where the next one does.
     offset: u64,
     done: bool,
 }
@@ -42,6 +44,7 @@ impl<R: Read> NativeReader<R> {
             input,
             frames: Frames::new()?,
             parts: Bytes::new(),
+            block: HEADER_BYTES,
             offset: HEADER_BYTES,
             done: false,
         })
@@ -50,7 +53,7 @@ impl<R: Read> NativeReader<R> {
     fn next_part(&mut self) -> Result<Option<TracePart>, NativeError> {
         loop {
             while self.parts.has_remaining() {
-                if let Some(part) = next_of(&mut self.parts, self.offset)? {
+                if let Some(part) = next_of(&mut self.parts, self.block)? {
                     return Ok(Some(part));
                 }
             }
@@ -60,6 +63,7 @@ impl<R: Read> NativeReader<R> {
                 Next::Unknown => self.offset += taken,
                 Next::Block(label) => {
                     self.parts = self.frames.read(&mut self.input, &label, self.offset)?;
+                    self.block = self.offset;
                     self.offset += taken + u64::from(label.frame);
                 }
             }

@@ -128,7 +128,7 @@ impl<R: Read + Seek> Spool<R> {
 }
 
 /// Puts a ring's late events between the others.
-struct Merge {
+pub(crate) struct Merge {
     key: (u32, u32),
     late: Vec<Record>,
     /// The next late event to give.
@@ -140,7 +140,7 @@ struct Merge {
 }
 
 impl Merge {
-    const fn new(key: (u32, u32), late: Vec<Record>) -> Self {
+    pub(crate) const fn new(key: (u32, u32), late: Vec<Record>) -> Self {
         Self {
             key,
             late,
@@ -151,7 +151,7 @@ impl Merge {
         }
     }
 
-    fn records<E>(
+    pub(crate) fn records<E>(
         &mut self,
         records: Records,
         give: &mut impl FnMut(Part) -> Result<(), E>,
@@ -177,7 +177,10 @@ impl Merge {
     }
 
     /// Gives the late events that come after all others.
-    fn rest<E>(&mut self, give: &mut impl FnMut(Part) -> Result<(), E>) -> Result<(), E> {
+    pub(crate) fn rest<E>(
+        &mut self,
+        give: &mut impl FnMut(Part) -> Result<(), E>,
+    ) -> Result<(), E> {
         while let Some(record) = self.late.get(self.next) {
             let bytes = record.to_bytes();
             self.next += 1;

@@ -1,0 +1,10 @@
+//! The documents as a caller of this crate sees them.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+
+mod golden;
+mod json;
+mod json_any;
+mod native;
+mod parts;
+mod regroup;
+mod summary;

@@ -1,0 +1,244 @@
+//! A recording of many fetches becomes one ordered fetch.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+use nrt_trace_abi::record::Record;
+use nrt_trace_export::{NativeError, NativeWriter, Spool};
+use nrt_trace_proto::v1::{ProducerAccount, TracePart, trace_part::Part};
+use proptest::prelude::*;
+
+use crate::parts::{account, begin, end, events, json, names, part, plain, producer, records};
+
+fn spool(parts: &[TracePart]) -> Spool<Cursor<Vec<u8>>> {
+    let mut writer = NativeWriter::new(Vec::new()).unwrap();
+    for part in parts {
+        writer.part(part).unwrap();
+    }
+    Spool::open(Cursor::new(writer.finish().unwrap())).unwrap()
+}
+
+fn regrouped<R: std::io::Read + std::io::Seek>(spool: &mut Spool<R>) -> Vec<TracePart> {
+    let mut parts = Vec::new();
+    let done: Result<(), NativeError> = spool.regroup(|part| {
+        parts.push(part);
+        Ok(())
+    });
+    done.unwrap();
+    parts
+}
+
+fn ring(producer: u32, nc: u32, seqs: &[u64]) -> TracePart {
+    let all: Vec<_> = seqs.iter().map(|s| plain(nc, *s)).collect();
+    records(producer, nc, &all)
+}
+
+/// Seqs of all records, ring by ring in the order in which they come.
+fn seqs(parts: &[TracePart]) -> Vec<((u32, u32), Vec<u64>)> {
+    let mut rings: Vec<((u32, u32), Vec<u64>)> = Vec::new();
+    for part in parts {
+        let Some(Part::Records(records)) = &part.part else {
+            continue;
+        };
+        let key = (records.producer_id, records.nc_idx);
+        if rings.last().is_none_or(|r| r.0 != key) {
+            rings.push((key, Vec::new()));
+        }
+        let all = records
+            .packed
+            .as_chunks()
+            .0
+            .iter()
+            .map(|b| Record::from_bytes(b).seq());
+        rings.last_mut().unwrap().1.extend(all);
+    }
+    rings
+}
+
+#[test]
+fn interleaved_fetches_become_one_ring_by_ring() {
+    let acc = |producer, nc, claimed| part(Part::Account(account(producer, nc, claimed)));
+    let lost = |no_ring| {
+        part(Part::ProducerAccount(ProducerAccount {
+            producer_id: 2,
+            no_ring,
+            ..Default::default()
+        }))
+    };
+    let mut spool = spool(&[
+        begin(11, 1),
+        producer(2, 20),
+        names(0, &[(1, "a")]),
+        ring(2, 0, &[1, 2]),
+        acc(2, 0, 2),
+        ring(2, 4, &[1]),
+        acc(2, 4, 1),
+        lost(1),
+        end(11, 3),
+        begin(12, 2),
+        producer(2, 20),
+        names(1, &[(2, "b"), (1, "a again")]),
+        ring(2, 0, &[3]),
+        acc(2, 0, 3),
+        lost(5),
+        producer(9, 90),
+        ring(9, 1, &[1]),
+        acc(9, 1, 1),
+        end(12, 2),
+        begin(13, 2),
+        producer(2, 20),
+        ring(2, 4, &[2, 3]),
+        acc(2, 4, 3),
+        acc(2, 0, 3),
+        end(13, 2),
+    ]);
+    assert_eq!((spool.fetches(), spool.events()), (3, 7));
+    let expected = [
+        begin(13, 2),
+        names(0, &[(1, "a"), (2, "b")]),
+        producer(2, 20),
+        ring(2, 0, &[1, 2]),
+        ring(2, 0, &[3]),
+        acc(2, 0, 3),
+        ring(2, 4, &[1]),
+        ring(2, 4, &[2, 3]),
+        acc(2, 4, 3),
+        lost(5),
+        producer(9, 90),
+        ring(9, 1, &[1]),
+        acc(9, 1, 1),
+        end(13, 7),
+    ];
+    assert_eq!(regrouped(&mut spool), expected);
+    assert_eq!(regrouped(&mut spool), expected, "it can be read again");
+    let ids: Vec<_> = events(&json(&expected))
+        .iter()
+        .map(|e| e["process_id"].as_i64().unwrap())
+        .collect();
+    assert_eq!(ids, [20, 20, 20, 20, 20, 20, 90]);
+}
+
+#[test]
+fn events_published_late_are_put_in_their_place() {
+    let mut spool = spool(&[
+        begin(1, 1),
+        ring(1, 0, &[1, 2, 4, 7]),
+        ring(1, 5, &[1]),
+        end(1, 5),
+        begin(2, 1),
+        ring(1, 0, &[3, 8, 9]),
+        ring(1, 5, &[2]),
+        end(2, 4),
+        begin(3, 1),
+        ring(1, 0, &[5, 6]),
+        end(3, 2),
+    ]);
+    let expected = [((1, 0), (1..=9).collect()), ((1, 5), vec![1, 2])];
+    assert_eq!(seqs(&regrouped(&mut spool)), expected);
+    assert_eq!(
+        seqs(&regrouped(&mut spool)),
+        expected,
+        "it can be read again"
+    );
+}
+
+#[test]
+fn a_fetch_that_was_broken_off_and_repeated_counts_once() {
+    let acc = |claimed| part(Part::Account(account(1, 0, claimed)));
+    let parts = [
+        begin(1, 1),
+        ring(1, 0, &[1, 2]),
+        acc(2),
+        end(1, 2),
+        begin(2, 1),
+        ring(1, 0, &[3, 4]),
+        acc(4),
+        begin(3, 1), // fetch 2 had no end
+        ring(1, 0, &[3, 4, 5]),
+        acc(5),
+        end(3, 3),
+        begin(4, 1),
+        ring(1, 0, &[6]),
+    ];
+    let mut spool = spool(&parts);
+    assert_eq!(
+        spool.events(),
+        6,
+        "the last fetch has no end and no other after it: it stays"
+    );
+    let parts = regrouped(&mut spool);
+    assert_eq!(seqs(&parts), [((1, 0), (1..=6).collect())]);
+    assert!(parts.contains(&acc(5)));
+}
+
+#[test]
+fn a_cut_recording_gives_what_stands_before_the_cut() {
+    let mut writer = NativeWriter::new(Vec::new()).unwrap();
+    for part in [
+        begin(1, 1),
+        producer(1, 10),
+        ring(1, 0, &[1, 2]),
+        end(1, 2),
+        begin(2, 1),
+        ring(1, 0, &[3]),
+    ] {
+        writer.part(&part).unwrap();
+    }
+    writer.flush_frame().unwrap();
+    let whole = usize::try_from(writer.bytes_written()).unwrap();
+    writer.part(&ring(1, 0, &[4])).unwrap();
+    let file = writer.finish().unwrap();
+    let mut spool = Spool::open(Cursor::new(file[..whole + 20].to_vec())).unwrap();
+    assert_eq!(
+        spool.cut().unwrap().to_string(),
+        format!("the file is cut after byte {whole}: what was recorded later is missing")
+    );
+    let parts = regrouped(&mut spool);
+    assert_eq!(seqs(&parts), [((1, 0), vec![1, 2, 3])]);
+    assert!(
+        matches!(parts.last().unwrap().part, Some(Part::End(e)) if e.events == 3 && !e.run_ended)
+    );
+}
+
+#[test]
+fn the_sinks_error_ends_the_pass() {
+    let mut spool = spool(&[begin(1, 1), ring(1, 0, &[1]), end(1, 1)]);
+    let mut calls = 0;
+    let done: std::io::Result<()> = spool.regroup(|_| {
+        calls += 1;
+        Err(std::io::ErrorKind::StorageFull.into())
+    });
+    assert_eq!(
+        (done.unwrap_err().kind(), calls),
+        (std::io::ErrorKind::StorageFull, 1)
+    );
+}
+
+proptest! {
+    /// Rings whose events come in any order over any number of fetches.
+    #[test]
+    fn any_recording_comes_out_complete_and_in_order(
+        fetches in prop::collection::vec(prop::collection::vec((1u32..3, 0u32..3, prop::collection::vec(1u64..40, 0..8)), 0..6), 0..8),
+        frames: bool,
+    ) {
+        let mut writer = NativeWriter::new(Vec::new()).unwrap();
+        let mut expected: BTreeMap<(u32, u32), Vec<u64>> = BTreeMap::new();
+        for (id, fetch) in (1..).zip(&fetches) {
+            writer.part(&begin(id, 2)).unwrap();
+            for (producer, nc, seqs) in fetch {
+                writer.part(&ring(*producer, *nc, seqs)).unwrap();
+                expected.entry((*producer, *nc)).or_default().extend(seqs);
+                if frames {
+                    writer.flush_frame().unwrap();
+                }
+            }
+            writer.part(&end(id, 0)).unwrap();
+        }
+        expected.retain(|_, seqs| !seqs.is_empty());
+        expected.values_mut().for_each(|seqs| seqs.sort_unstable());
+        let mut spool = Spool::open(Cursor::new(writer.finish().unwrap())).unwrap();
+        let mut found = seqs(&regrouped(&mut spool));
+        found.retain(|(_, seqs)| !seqs.is_empty());
+        prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+    }
+}
