@@ -1,0 +1,36 @@
+//! Measurements of the promises, as ratios within one run: these machines are noisy, and a nanosecond is not a
+//! nanosecond an hour later.
+
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a program whose output is its purpose")]
+
+use clap::{Parser, Subcommand};
+
+mod emit;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "nrt-trace-bench",
+    version,
+    about = "Measures what nrt-trace promises"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// What an emit costs, beside the original's engine and the floor.
+    Emit(emit::Options),
+    /// One process that emits on request.
+    #[command(hide = true)]
+    EmitWorker,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Emit(options) => emit::run(&options),
+        Command::EmitWorker => emit::worker::serve(),
+    }
+}
