@@ -73,9 +73,9 @@ fn a_wrapped_ring_gives_exactly_the_last_cap_events_and_says_how_many_were_overw
         host.tracectl(&["start", "--max-events-per-nc", &cap.to_string()])
             .ok();
         let emitted = 3 * cap + 1;
-        let probe = host.probe(&["-n", &emitted.to_string()]).ok();
+        let mut probe = host.interactive_probe(&["-n", &emitted.to_string()]);
         assert_eq!(
-            probe.text(),
+            probe.ask("go"),
             format!("{{\"recorded\":{emitted},\"refused\":0}}\n")
         );
 
