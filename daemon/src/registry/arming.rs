@@ -194,6 +194,7 @@ impl Registry {
                 "a process can't map its rings"
             );
             producer.phase = Phase::Idle;
+            share.writers = Writers::Quiescent;
             self.let_go(run_id, id);
             self.settle_waits(Instant::now());
             return true;
@@ -245,11 +246,14 @@ impl Registry {
             header: Disarm::header(),
             generation,
         });
-        if was_open
-            && let Some(run) = self.run_mut(run_id)
+        if let Some(run) = self.run_mut(run_id)
             && let Some(share) = run.shares.get_mut(&id)
         {
-            share.writers = Writers::Closing;
+            share.writers = if was_open {
+                Writers::Closing
+            } else {
+                Writers::Quiescent
+            };
         }
         if link == Link::Down {
             self.connection_lost(id);

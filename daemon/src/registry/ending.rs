@@ -59,7 +59,10 @@ impl Registry {
         let mut runs = Vec::new();
         for run in &mut self.runs {
             if let Some(share) = run.shares.get_mut(&id) {
-                if matches!(share.writers, Writers::Open | Writers::Closing) {
+                if matches!(
+                    share.writers,
+                    Writers::Awaited | Writers::Open | Writers::Closing
+                ) {
                     share.writers = Writers::Ended;
                 }
                 runs.push(run.id);

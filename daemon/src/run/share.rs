@@ -15,8 +15,8 @@ use crate::strings::ProducerNames;
 /// Who may write the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writers {
-    /// Nobody yet: the gates never opened.
-    Never,
+    /// Nobody yet: the rings are on their way to the producer, and its gates open when it has them.
+    Awaited,
     /// The producer's threads: the gates are open.
     Open,
     /// Threads that were inside an emit when the gates were closed, perhaps.
@@ -76,7 +76,7 @@ impl Share {
             rings: Vec::new(),
             settled: Vec::new(),
             unplaced: [0; 2],
-            writers: Writers::Never,
+            writers: Writers::Awaited,
             armed_from_ns: None,
             quarantined: false,
         }
@@ -101,7 +101,7 @@ impl Share {
         match self.writers {
             _ if self.quarantined => Certainty::Quarantined,
             Writers::Open | Writers::Closing => Certainty::Open,
-            Writers::Never | Writers::Quiescent => Certainty::Quiescent,
+            Writers::Awaited | Writers::Quiescent => Certainty::Quiescent,
             Writers::Ended => Certainty::Ended,
         }
     }
@@ -204,9 +204,12 @@ impl Share {
         given_up
     }
 
-    /// Whether threads of the producer may still write the rings.
+    /// Whether threads of the producer may write the rings, now or soon.
     fn may_be_written(&self) -> bool {
-        matches!(self.writers, Writers::Open | Writers::Closing)
+        matches!(
+            self.writers,
+            Writers::Awaited | Writers::Open | Writers::Closing
+        )
     }
 
     /// Whether the rings' memory is of no more use: nobody writes it and nothing is left to read.

@@ -144,6 +144,8 @@ fn a_producer_that_does_not_answer_is_told_of_and_armed_when_it_does() {
     assert!(honest.emit(0, 0, [0; 5]));
     fake.wait_heard::<Arm>(1);
     assert!(!fake.is_open());
+    // A fetch meanwhile finds nothing to read in rings that are on their way, and must not let them go.
+    assert!(host.consume().seqs(fake.id, 0).is_empty());
     // Now it answers.
     let armed = nrt_trace_abi::message::Armed {
         header: <nrt_trace_abi::message::Armed as nrt_trace_abi::message::Message>::header(),
@@ -154,6 +156,7 @@ fn a_producer_that_does_not_answer_is_told_of_and_armed_when_it_does() {
     assert!(fake.send(&armed));
     fake.wait_heard::<Go>(1);
     assert!(fake.emit(0, 0, [0; 5]));
+    assert_eq!(host.consume().seqs(fake.id, 0), [1]);
 }
 
 #[test]
