@@ -78,6 +78,8 @@ impl GrowingFile {
 
     /// Forgets everything since the last [`GrowingFile::keep`].
     pub(crate) fn back(&mut self) -> Result<(), Failure> {
+        // What it still holds must not be written when it goes.
+        self.writer = None;
         let cut = || {
             self.file.set_len(self.kept)?;
             (&self.file).seek(SeekFrom::Start(self.kept))?;
@@ -99,6 +101,9 @@ impl GrowingFile {
 
     /// Marks its end, and gives the whole of it to be read.
     pub(crate) fn complete(&mut self) -> Result<File, Failure> {
+        if self.kept == 0 && self.writer.is_none() {
+            return Err(Failure::Failed("nothing was recorded".to_owned()));
+        }
         // On a full disk the mark may be missing: then it reads as a cut file does, up to the last whole fetch.
         let _best_effort = self.writer.take().map(NativeWriter::finish);
         let open = || {

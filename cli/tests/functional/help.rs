@@ -37,9 +37,18 @@ fn the_manual_is_the_golden_one() {
         "producers",
         "events",
         "record",
-        "demo",
     ] {
         check(&format!("help-{verb}.txt"), &[verb, "--help"]);
+    }
+    // Half of its options are the workload's, which has its own tests.
+    let demo = run(["demo", "--help"]).stdout;
+    for word in [
+        "--output <FILE>",
+        "--processes <N>",
+        "--no-rate",
+        "Examples:",
+    ] {
+        assert!(demo.contains(word), "no {word} in {demo}");
     }
 }
 

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod connect;
+mod demo;
 mod fake;
 mod fetch;
 mod help;
+mod record;
 mod start_stop;
 mod tool;
 mod usage;
