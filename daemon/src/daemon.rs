@@ -6,14 +6,15 @@ use std::thread::JoinHandle;
 
 use tokio::sync::watch;
 
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::drain::fetch::Machine;
 use crate::listen::{SocketFiles, Sockets, StartError};
+use crate::memory::Memory;
 use crate::registry::command::Handle;
 use crate::registry::{Parts, Registry};
 use crate::rpc::{Control, Server};
 use crate::strings::Names;
-use crate::upkeep::{Upkeep, UpkeepThread};
 
 /// A trace collector that can be started. Several may run in one process, each with sockets of its own.
 #[derive(Debug)]
@@ -25,10 +26,9 @@ pub struct Running {
     config: Arc<Config>,
     handle: Handle,
     ended: watch::Receiver<bool>,
-    // In the order of their end: no new requests, then no registry, then no upkeep, then the names are free.
+    // In the order of their end: the registry with its clock and memory, the server, then the names are free.
     server: Option<Server>,
     registry: Option<JoinHandle<()>>,
-    upkeep: Option<UpkeepThread>,
     files: Option<SocketFiles>,
 }
 
@@ -47,13 +47,13 @@ impl Daemon {
         } = Sockets::open(&config)?;
         let failed = |what| move |source| StartError::System { what, source };
         let handle = Handle::new().map_err(|errno| failed("make an eventfd")(errno.into()))?;
-        let (upkeep, upkeep_thread) = Upkeep::start(config.budgets.memory_bytes)?;
         let (died, ended) = watch::channel(false);
         let died = || Death(died.clone());
         let registry = Registry::new(Parts {
             config: config.clone(),
             handle: handle.clone(),
-            upkeep,
+            clock: Clock::start()?,
+            memory: Memory::start(config.budgets.memory_bytes)?,
             names: Arc::new(Names::new(config.budgets.names_bytes)),
             machine: Arc::new(machine(&config)),
             listener: producer,
@@ -73,7 +73,6 @@ impl Daemon {
             ended,
             server: None,
             registry: Some(registry),
-            upkeep: Some(upkeep_thread),
             files: Some(files),
         };
         running.server = Some(Server::start(
@@ -132,7 +131,6 @@ impl Drop for Running {
             drop(registry.join());
         }
         drop(self.server.take());
-        drop(self.upkeep.take());
         drop(self.files.take());
     }
 }

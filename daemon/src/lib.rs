@@ -16,7 +16,8 @@
 //! | `run` | captures: scope, filters, start, stop, what is consumed |
 //! | `drain` | reading rings: segments, cursors, correlations, the fetch stream |
 //! | `strings` | names, merged |
-//! | `upkeep` | clocks of the control pages, memory ahead of the rings |
+//! | `clock` | the clock of each control page |
+//! | `memory` | memory ahead of the rings, and its freeing |
 //! | `rpc` | the control API |
 //! | [`service`] | what the binary adds: a log, signals, an exit status |
 //!
@@ -25,17 +26,19 @@
 
 #![forbid(unsafe_code)]
 
+mod clock;
 pub mod config;
 mod daemon;
 mod drain;
 mod handshake;
 mod listen;
+mod memory;
 mod registry;
 mod rpc;
 mod run;
 pub mod service;
 mod strings;
-mod upkeep;
+mod ticker;
 
 pub use config::{Budgets, Config, ConfigError, Flags};
 pub use daemon::{Daemon, Running};

@@ -24,9 +24,24 @@ pub(crate) struct Known {
     pub sync: Option<Sync>,
 }
 
+impl From<Fact> for Known {
+    fn from(fact: Fact) -> Self {
+        match fact {
+            Fact::Model(model) => Self {
+                model: Some(model),
+                sync: None,
+            },
+            Fact::Sync(sync) => Self {
+                model: None,
+                sync: Some(sync),
+            },
+        }
+    }
+}
+
 impl Known {
     /// This, and where it says nothing `older`.
-    fn or(self, older: Self) -> Self {
+    pub(crate) fn or(self, older: Self) -> Self {
         Self {
             model: self.model.or(older.model),
             sync: self.sync.or(older.sync),
@@ -43,22 +58,8 @@ pub(crate) struct Correlations {
 }
 
 impl Correlations {
-    /// Notes what an event told of execution `exec`.
-    pub(crate) fn learn(&mut self, exec: u32, fact: Fact) {
-        let known = match fact {
-            Fact::Model(model) => Known {
-                model: Some(model),
-                sync: None,
-            },
-            Fact::Sync(sync) => Known {
-                model: None,
-                sync: Some(sync),
-            },
-        };
-        self.note(exec, known);
-    }
-
-    fn note(&mut self, exec: u32, known: Known) {
+    /// Notes what events told of execution `exec`.
+    pub(crate) fn note(&mut self, exec: u32, known: Known) {
         if let Some(old) = self.known.get_mut(&exec) {
             *old = known.or(*old);
             return;
@@ -203,8 +204,8 @@ mod tests {
     #[test]
     fn facts_of_one_execution_add_up_and_the_later_wins() {
         let mut table = Correlations::default();
-        table.learn(7, Fact::Model(1));
-        table.learn(7, Fact::Sync(SYNC));
+        table.note(7, Fact::Model(1).into());
+        table.note(7, Fact::Sync(SYNC).into());
         assert_eq!(
             table.get(7),
             Some(Known {
@@ -212,7 +213,7 @@ mod tests {
                 sync: Some(SYNC)
             })
         );
-        table.learn(7, Fact::Model(2));
+        table.note(7, Fact::Model(2).into());
         assert_eq!(table.get(7).unwrap().model, Some(2));
         assert_eq!(table.get(8), None);
     }
@@ -221,8 +222,8 @@ mod tests {
     fn the_oldest_execution_makes_room() {
         let (last, mut table) = (u32::try_from(REMEMBERED).unwrap(), Correlations::default());
         for exec in 0..=last {
-            table.learn(exec, Fact::Model(u64::from(exec)));
-            table.learn(exec, Fact::Sync(SYNC));
+            table.note(exec, Fact::Model(u64::from(exec)).into());
+            table.note(exec, Fact::Sync(SYNC).into());
         }
         assert_eq!(
             (table.known.len(), table.order.len()),
@@ -235,10 +236,10 @@ mod tests {
     #[test]
     fn a_commit_adds_what_the_fetch_learned() {
         let (mut old, mut new) = (Correlations::default(), Correlations::default());
-        old.learn(1, Fact::Model(10));
-        old.learn(2, Fact::Model(20));
-        new.learn(2, Fact::Sync(SYNC));
-        new.learn(3, Fact::Model(30));
+        old.note(1, Fact::Model(10).into());
+        old.note(2, Fact::Model(20).into());
+        new.note(2, Fact::Sync(SYNC).into());
+        new.note(3, Fact::Model(30).into());
         let entries = new.entries(&old, &[1, 2, 3, 4]);
         let told: Vec<_> = entries
             .iter()

@@ -3,11 +3,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nrt_trace_abi::record::{RECORD_BYTES, Record};
-use nrt_trace_model::correlation::{Fact, told_by};
+use nrt_trace_model::correlation::told_by;
 use nrt_trace_proto::v1;
 use nrt_trace_ring::{Cursor, Impossible, LoadWord, Progress, Reader};
 
-use super::correlations::{Correlations, referred_by};
+use super::correlations::{Correlations, Known, referred_by};
 
 /// Records of a full chunk: at most 1 MiB.
 pub(crate) const CHUNK_RECORDS: usize = (1 << 20) / RECORD_BYTES;
@@ -144,17 +144,19 @@ fn expected(until: u64, start: &Cursor, delivered: u64, room: usize) -> usize {
 /// What a chunk's records told, and which executions they refer to.
 #[derive(Debug, Default)]
 struct Notes {
-    told: Vec<(u32, Fact)>,
+    told: Vec<(u32, Known)>,
     refers: Vec<u32>,
 }
 
 impl Notes {
     #[inline]
     fn take(&mut self, record: &Record) {
-        if let Some(told) = told_by(record.trace_type(), record.phase(), &record.data()) {
-            // An execution's start and stop tell the same, one after the other.
-            if self.told.last() != Some(&told) {
-                self.told.push(told);
+        if let Some((exec, fact)) = told_by(record.trace_type(), record.phase(), &record.data()) {
+            let known = Known::from(fact);
+            match self.told.last_mut() {
+                // What an execution's events tell stands together, and mostly tells the same.
+                Some((last, so_far)) if *last == exec => *so_far = known.or(*so_far),
+                _ => self.told.push((exec, known)),
             }
         } else if let Some(exec) = referred_by(record)
             && self.refers.last() != Some(&exec)
@@ -172,8 +174,8 @@ impl Notes {
 
     fn learn_into(&mut self, table: &mut Correlations) {
         self.refers.clear();
-        for (exec, fact) in self.told.drain(..) {
-            table.learn(exec, fact);
+        for (exec, known) in self.told.drain(..) {
+            table.note(exec, known);
         }
     }
 }

@@ -30,7 +30,7 @@ impl Registry {
             producers: u32::try_from(connected).unwrap_or(u32::MAX),
             quarantined: self.counts.quarantined,
             refused: self.counts.refused,
-            tsc_clock: self.upkeep.uses_tsc(),
+            tsc_clock: self.clock.uses_tsc(),
             control_socket: self.config.control_socket.display().to_string(),
             producer_socket: self.config.producer_socket.display().to_string(),
             embedded: self.config.embedded,

@@ -92,7 +92,8 @@ impl Registry {
             .cores
             .rings(&producer.visible, self.config.default_cores);
         if rings.is_empty() {
-            return; // it sees none of the cores
+            tracing::info!(producer = id, "not captured: it sees none of the cores");
+            return;
         }
         let events = run.cap * rings.len() as u64;
         let segment = self.make_segment(id, run_id, run.cap, &rings);
@@ -120,8 +121,17 @@ impl Registry {
             "Allocating memory for {events} events ({:.3} GB) for system trace ring buffer",
             gib(segment.bytes())
         );
+        for nc in run
+            .cores
+            .closed(&producer.visible, self.config.default_cores)
+        {
+            tracing::info!(
+                producer = id,
+                "System trace capture disabled for this NeuronCore: {nc}"
+            );
+        }
         run.shares.insert(id, Share::new(segment.clone()));
-        self.upkeep.add_segment(segment.clone());
+        self.memory.add(segment.clone());
         let generation = segment.generation();
         producer.phase = Phase::Arming {
             run: run_id,
@@ -153,7 +163,7 @@ impl Registry {
                     rings.len()
                 )
             })?;
-        if self.upkeep.resident() > budgets.memory_bytes {
+        if self.memory.resident() > budgets.memory_bytes {
             return Err(format!(
                 "the memory budget of {} bytes is used up",
                 budgets.memory_bytes
@@ -199,7 +209,7 @@ impl Registry {
             self.settle_waits(Instant::now());
             return true;
         }
-        self.upkeep.refresh_page(id);
+        self.clock.refresh(id);
         producer.page.set_gates(
             &run.cores
                 .gates(&producer.visible, run.types.bits(), generation),

@@ -72,10 +72,13 @@ impl Registry {
     }
 
     fn receive(&mut self, connection: OwnedFd) {
-        let process = match PeerProcess::of(&connection) {
-            Ok(process) if self.visitors.len() < MAX_VISITORS => process,
-            _ => return, // closed; its library tries again
+        let Ok(process) = PeerProcess::of(&connection) else {
+            return;
         };
+        if self.visitors.len() == MAX_VISITORS {
+            // The oldest gives way: an honest library says Hello at once, so whoever has been silent longest is none.
+            self.visitors.pop_first();
+        }
         let id = self.next.visitor;
         self.next.visitor += 1;
         if epoll::add(
@@ -227,7 +230,7 @@ impl Registry {
         producer.pidfd = pidfd;
         producer.socket = Some(socket);
         producer.page_files = Some([page_fd, strings_fd]);
-        self.upkeep.add_page(id, page);
+        self.clock.add(id, page);
         let handle = self.handle.clone();
         let reading = folder.is_some_and(|folder| {
             // When the door is full, the line comes too late: the producer is welcomed without it.

@@ -68,7 +68,7 @@ impl Registry {
         let (id, scope) = (run.id, scope_name(&run.token));
         tracing::info!(run = id, events_per_nc = cap, "capturing {scope}");
         self.runs.push(run);
-        self.upkeep.set_capturing(true);
+        self.note_capturing();
         let attached: Vec<u32> = self.producers.keys().copied().collect();
         attached
             .iter()
@@ -131,7 +131,7 @@ impl Registry {
         run.cancel_fetch();
         for (producer, mut share) in run.shares {
             if let Some(segment) = share.release(producer) {
-                self.upkeep.remove_segment(&segment);
+                self.memory.free(segment);
             }
             self.retire(producer);
             self.reconcile(producer);
@@ -170,8 +170,9 @@ impl Registry {
     }
 
     fn note_capturing(&self) {
-        self.upkeep
-            .set_capturing(self.runs.iter().any(Run::is_capturing));
+        let capturing = self.runs.iter().any(Run::is_capturing);
+        self.clock.set_capturing(capturing);
+        self.memory.set_capturing(capturing);
     }
 
     /// Producers whose rings the run shall have.

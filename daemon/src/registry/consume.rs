@@ -139,13 +139,13 @@ impl Registry {
             && let Some(segment) = share.release(producer)
         {
             tracing::debug!(producer, bytes = segment.bytes(), "rings freed");
-            self.upkeep.remove_segment(&segment);
+            self.memory.free(segment);
         }
     }
 
     /// Bytes promised, and bytes really taken, by all rings.
     pub(super) fn fill_memory(&self, status: &mut v1::GetStatusResponse) {
-        (status.reserved_bytes, status.resident_bytes) = self.upkeep.bytes();
+        (status.reserved_bytes, status.resident_bytes) = self.memory.bytes();
     }
 }
 

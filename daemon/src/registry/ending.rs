@@ -54,7 +54,7 @@ impl Registry {
         producer.end(life);
         producer.socket = None;
         producer.page_files = None;
-        self.upkeep.remove_page(id);
+        self.clock.remove(id);
         producer.names.close(&self.names);
         let mut runs = Vec::new();
         for run in &mut self.runs {
@@ -208,7 +208,6 @@ impl Registry {
         for producer in self.producers.values() {
             close_gates(producer, 0);
         }
-        self.upkeep.set_capturing(false);
         let connected = self
             .producers
             .values()

@@ -36,13 +36,14 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::drain::fetch::Machine;
 use crate::handshake::CommandLines;
 use crate::listen::StartError;
+use crate::memory::Memory;
 use crate::run::Run;
 use crate::strings::Names;
-use crate::upkeep::Upkeep;
 use attach::Visitor;
 use capture::Wait;
 use command::{Command, Handle};
@@ -58,7 +59,8 @@ const MAIL: Duration = Duration::from_millis(20);
 pub(crate) struct Registry {
     config: Arc<Config>,
     handle: Handle,
-    upkeep: Arc<Upkeep>,
+    clock: Clock,
+    memory: Memory,
     names: Arc<Names>,
     machine: Arc<Machine>,
     command_lines: CommandLines,
@@ -137,8 +139,10 @@ pub(crate) struct Parts {
     pub config: Arc<Config>,
     /// Its door.
     pub handle: Handle,
-    /// Clocks and memory.
-    pub upkeep: Arc<Upkeep>,
+    /// Clocks of the control pages.
+    pub clock: Clock,
+    /// Memory of the segments.
+    pub memory: Memory,
     /// All names.
     pub names: Arc<Names>,
     /// Host and instance.
@@ -157,7 +161,8 @@ impl Registry {
         let Parts {
             config,
             handle,
-            upkeep,
+            clock,
+            memory,
             names,
             machine,
             listener,
@@ -174,7 +179,8 @@ impl Registry {
         Ok(Self {
             config,
             handle,
-            upkeep,
+            clock,
+            memory,
             names,
             machine,
             command_lines: CommandLines::default(),

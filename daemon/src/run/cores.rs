@@ -49,13 +49,15 @@ impl CoreFilter {
 
     /// Indices that get a ring in a process with these visible cores, or that many when it knows none.
     pub(crate) fn rings(&self, visible: &[u16], default_cores: u32) -> Vec<usize> {
-        let count = if visible.is_empty() {
-            default_cores as usize
-        } else {
-            visible.len()
-        };
-        (0..count.min(MAX_NCS))
+        indices(visible, default_cores)
             .filter(|nc| self.passes(visible, *nc))
+            .collect()
+    }
+
+    /// Indices that would have a ring but for this filter.
+    pub(crate) fn closed(&self, visible: &[u16], default_cores: u32) -> Vec<usize> {
+        indices(visible, default_cores)
+            .filter(|nc| !self.passes(visible, *nc))
             .collect()
     }
 
@@ -66,6 +68,16 @@ impl CoreFilter {
         let open = gate::open(types, generation);
         std::array::from_fn(|nc| if self.passes(visible, nc) { open } else { 0 })
     }
+}
+
+/// The NC indices of a process.
+fn indices(visible: &[u16], default_cores: u32) -> std::ops::Range<usize> {
+    let count = if visible.is_empty() {
+        default_cores as usize
+    } else {
+        visible.len()
+    };
+    0..count.min(MAX_NCS)
 }
 
 #[cfg(test)]
@@ -84,6 +96,8 @@ mod tests {
         assert_eq!(filter(&[0]).rings(&visible, 8), [0; 0]);
         assert_eq!(filter(&[]).rings(&[], 3), [0, 1, 2], "cores not known");
         assert_eq!(filter(&[1, 7, 9]).rings(&[], 8), [1, 7]);
+        assert_eq!(filter(&[10, 8, 3]).closed(&visible, 8), [1]);
+        assert_eq!(filter(&[]).closed(&[], 8), [0; 0]);
     }
 
     #[test]

@@ -1,0 +1,169 @@
+//! The memory of all segments: taken ahead of the rings' tails, counted, given back.
+//!
+//! A thread of its own does it. Zeroing or freeing a gibibyte takes the kernel a quarter of a second, which neither a
+//! producer that waits to be armed nor a clock should notice.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::drain::segment::Segment;
+use crate::listen::StartError;
+use crate::ticker::Ticker;
+
+/// Time between two visits while something is captured.
+const CAPTURING: Duration = Duration::from_millis(10);
+/// Time between two visits otherwise.
+const IDLE: Duration = Duration::from_secs(1);
+/// Memory is counted on every so many visits while something is captured: it takes a system call for each segment.
+const COUNT_EVERY: u32 = 10;
+
+/// The memory of all segments.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pool: Arc<Pool>,
+    ticker: Ticker,
+}
+
+#[derive(Debug)]
+struct Pool {
+    segments: Mutex<Segments>,
+    /// Bytes that the segments really took when last counted.
+    resident: AtomicU64,
+    /// Above this nothing is taken ahead of time.
+    budget: u64,
+}
+
+#[derive(Debug, Default)]
+struct Segments {
+    /// By generation.
+    live: BTreeMap<u64, Arc<Segment>>,
+    /// To be freed.
+    dead: Vec<Arc<Segment>>,
+}
+
+impl Memory {
+    /// Starts the thread. Memory is taken ahead of time up to `budget` bytes in all.
+    pub(crate) fn start(budget: u64) -> Result<Self, StartError> {
+        let pool = Arc::new(Pool {
+            segments: Mutex::default(),
+            resident: AtomicU64::new(0),
+            budget,
+        });
+        let inner = pool.clone();
+        let (mut visits, mut told) = ((0..COUNT_EVERY).cycle(), false);
+        let ticker = Ticker::start("nrt-memory", IDLE, move || {
+            if inner.free() || visits.next() == Some(0) {
+                inner.count();
+            }
+            inner.allocate(&mut told);
+        })?;
+        Ok(Self { pool, ticker })
+    }
+
+    /// Takes a segment over.
+    pub(crate) fn add(&self, segment: Arc<Segment>) {
+        let bytes = segment.resident_bytes();
+        self.pool.lock().live.insert(segment.generation(), segment);
+        // Relaxed, here and below: a number for a budget.
+        self.pool.resident.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Frees a segment as soon as nobody else uses it.
+    pub(crate) fn free(&self, segment: Arc<Segment>) {
+        let mut segments = self.pool.lock();
+        segments.live.remove(&segment.generation());
+        segments.dead.push(segment);
+        drop(segments);
+        self.ticker.call();
+    }
+
+    /// Bytes promised, and bytes really taken, by the segments in use.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        self.pool.count()
+    }
+
+    /// Bytes really taken when last counted.
+    pub(crate) fn resident(&self) -> u64 {
+        self.pool.resident.load(Ordering::Relaxed)
+    }
+
+    /// Says whether anything is captured.
+    pub(crate) fn set_capturing(&self, capturing: bool) {
+        self.ticker
+            .set_period(if capturing { CAPTURING } else { IDLE });
+    }
+}
+
+impl Pool {
+    /// A panic while it was locked left it valid: every change is one step.
+    fn lock(&self) -> MutexGuard<'_, Segments> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn live(&self) -> Vec<Arc<Segment>> {
+        self.lock().live.values().cloned().collect()
+    }
+
+    /// Frees what nobody uses any more; true if there was something.
+    fn free(&self) -> bool {
+        let dead = std::mem::take(&mut self.lock().dead);
+        !dead.is_empty() // dropped here, without the lock
+    }
+
+    fn count(&self) -> (u64, u64) {
+        let live = self.live();
+        let reserved = live.iter().map(|segment| segment.bytes()).sum();
+        let resident = live.iter().map(|segment| segment.resident_bytes()).sum();
+        self.resident.store(resident, Ordering::Relaxed);
+        (reserved, resident)
+    }
+
+    /// Takes memory ahead of the tails; `told` keeps it to one line for each time that there is none.
+    fn allocate(&self, told: &mut bool) {
+        let resident = self.resident.load(Ordering::Relaxed);
+        let problem = if resident > self.budget {
+            Some(format!(
+                "{resident} bytes are taken, which is over the budget (memory_budget_bytes)"
+            ))
+        } else {
+            let failed = self
+                .live()
+                .iter()
+                .find_map(|segment| segment.allocate_ahead().err());
+            failed.map(|error| error.to_string())
+        };
+        if let Some(problem) = problem.as_ref().filter(|_| !*told) {
+            tracing::warn!("rings get no memory ahead of time: {problem}");
+        }
+        *told = problem.is_some();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use nrt_trace_abi::layout::SegmentLayout;
+
+    use super::*;
+
+    #[test]
+    fn segments_are_counted_while_they_live_and_freed_after() {
+        let memory = Memory::start(1 << 30).unwrap();
+        let layout = SegmentLayout::new(1024, [0, 1]).unwrap();
+        let segment = Arc::new(Segment::create(layout, [1, 1], 7, 1).unwrap());
+        let (bytes, weak) = (segment.bytes(), Arc::downgrade(&segment));
+        memory.add(segment.clone());
+        assert_eq!(memory.bytes().0, bytes);
+        assert!(memory.resident() > 0 && memory.resident() <= bytes);
+        memory.free(segment);
+        assert_eq!(memory.bytes(), (0, 0));
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while weak.strong_count() > 0 {
+            assert!(Instant::now() < deadline, "not freed");
+            std::thread::yield_now();
+        }
+    }
+}
