@@ -10,6 +10,7 @@
 //! driven by derive took three times as long.
 
 mod document;
+mod pen;
 mod plan;
 mod text;
 

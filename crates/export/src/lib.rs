@@ -13,11 +13,11 @@
 #![forbid(unsafe_code)]
 
 mod format;
-mod json;
-mod native;
+pub mod json;
+pub mod native;
 mod recent;
 mod resolve;
-mod summary;
+pub mod summary;
 
 pub use format::{Format, UnknownFormat};
 pub use json::{JsonOptions, JsonWriter, ProcessIdMode};

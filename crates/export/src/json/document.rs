@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 use nrt_trace_abi::record::Record;
-use nrt_trace_model::{Phase, strings};
+use nrt_trace_model::{EventType, Phase, strings};
 
+use super::pen::{Pen, Piece};
 use super::plan::{Key, Plan, Plans, Value};
 use super::text;
 use crate::resolve::Resolved;
@@ -17,7 +18,7 @@ const PIECE_BYTES: usize = 128 * 1024;
 #[derive(Debug)]
 pub(crate) struct Document<W> {
     writer: W,
-    buffer: Vec<u8>,
+    pen: Pen,
     plans: Plans,
     warned: Vec<bool>,
     names: Names,
@@ -29,11 +30,13 @@ pub(crate) struct Document<W> {
 #[derive(Debug)]
 pub(crate) struct RingText {
     /// `,"nc_idx":…,"nc_local_id":`
-    nc: Vec<u8>,
+    nc: Piece,
     /// `,"worker_gid":…,"data":`
-    worker: Vec<u8>,
+    worker: Piece,
     /// The keys after `nrta_seq_id`, and `}`.
-    tail: Vec<u8>,
+    tail: Piece,
+    /// Bytes of all three.
+    room: usize,
 }
 
 impl RingText {
@@ -45,23 +48,28 @@ impl RingText {
     ) -> Self {
         let process = process_id.map_or_else(String::new, |id| format!(",\"process_id\":{id}"));
         let host = host_nc_idx.map_or_else(String::new, |nc| format!(",\"host_nc_idx\":{nc}"));
+        let nc = Piece::new(format!(",\"nc_idx\":{nc_idx},\"nc_local_id\":").as_bytes());
+        let worker = Piece::new(format!(",\"worker_gid\":{worker_gid},\"data\":").as_bytes());
+        let tail = Piece::new(format!("{process}{host}}}").as_bytes());
+        let room = nc.len() + worker.len() + tail.len();
         Self {
-            nc: format!(",\"nc_idx\":{nc_idx},\"nc_local_id\":").into_bytes(),
-            worker: format!(",\"worker_gid\":{worker_gid},\"data\":").into_bytes(),
-            tail: format!("{process}{host}}}").into_bytes(),
+            nc,
+            worker,
+            tail,
+            room,
         }
     }
 }
 
 impl<W: Write> Document<W> {
     pub(crate) fn new(writer: W) -> Self {
-        let mut buffer = Vec::with_capacity(PIECE_BYTES + 4096);
-        buffer.extend_from_slice(b"{\"events\":[");
+        let mut pen = Pen::new();
+        pen.text(b"{\"events\":[");
         let warned = vec![false; Plans::COUNT];
         let (plans, names) = (Plans::new(), Names::default());
         Self {
             writer,
-            buffer,
+            pen,
             plans,
             warned,
             names,
@@ -90,16 +98,20 @@ impl<W: Write> Document<W> {
                 warn_of_gate(record);
             }
         }
-        let out = &mut self.buffer;
-        head(out, plan, record, self.events == 0);
-        text::number(out, record.id());
-        out.extend_from_slice(&ring.nc);
-        text::number(out, record.seq());
-        out.extend_from_slice(b",\"tracking_id\":");
-        text::number(out, record.tracking_id());
-        out.extend_from_slice(b",\"thread_id\":");
-        text::number(out, record.thread_id());
-        out.extend_from_slice(&ring.worker);
+        let out = &mut self.pen;
+        out.reserve(plan.room + ring.room);
+        if self.events > 0 {
+            out.literal(b",");
+        }
+        head(out, plan, record);
+        out.number(record.id());
+        out.piece(&ring.nc);
+        out.number(record.seq());
+        out.literal(b",\"tracking_id\":");
+        out.number(record.tracking_id());
+        out.literal(b",\"thread_id\":");
+        out.number(record.thread_id());
+        out.piece(&ring.worker);
         data(
             out,
             &plan.keys,
@@ -107,15 +119,15 @@ impl<W: Write> Document<W> {
             resolved.model_id,
             &mut self.names,
         );
-        out.extend_from_slice(b",\"timestamp_ns\":");
-        text::number(out, resolved.timestamp_ns);
+        out.literal(b",\"timestamp_ns\":");
+        out.number(resolved.timestamp_ns);
         if let Some(id) = record.nrta_seq_id() {
-            out.extend_from_slice(b",\"nrta_seq_id\":");
-            text::number(out, id);
+            out.literal(b",\"nrta_seq_id\":");
+            out.number(id);
         }
-        out.extend_from_slice(&ring.tail);
+        out.piece(&ring.tail);
         self.events += 1;
-        if out.len() >= PIECE_BYTES {
+        if out.written().len() >= PIECE_BYTES {
             self.write_out()
         } else {
             Ok(())
@@ -123,40 +135,40 @@ impl<W: Write> Document<W> {
     }
 
     pub(crate) fn finish(mut self) -> io::Result<W> {
-        self.buffer.extend_from_slice(b"],\"data_version\":2}");
+        self.pen.text(b"],\"data_version\":2}");
         self.write_out()?;
         self.writer.flush()?;
         Ok(self.writer)
     }
 
     fn write_out(&mut self) -> io::Result<()> {
-        self.writer.write_all(&self.buffer)?;
-        self.buffer.clear();
+        self.writer.write_all(self.pen.written())?;
+        self.pen.clear();
         Ok(())
     }
 }
 
-/// `,{"event_type":…,"id":`, without the comma for the first event.
+/// `{"event_type":…,"id":`.
 #[inline]
-fn head(out: &mut Vec<u8>, plan: &Plan, record: &Record, first: bool) {
-    out.extend_from_slice(&plan.head[usize::from(first)..]);
-    if nrt_trace_model::EventType::from_value(record.trace_type()).is_none() {
-        text::number(out, record.trace_type());
+fn head(out: &mut Pen, plan: &Plan, record: &Record) {
+    out.piece(&plan.head);
+    if EventType::from_value(record.trace_type()).is_none() {
+        out.number(record.trace_type().into());
         let phase = Phase::from_value(record.phase()).map_or("unknown", Phase::name);
-        out.extend_from_slice(Plan::after_type(phase).as_bytes());
+        out.text(Plan::after_type(phase).as_bytes());
     }
 }
 
 #[inline]
 fn data(
-    out: &mut Vec<u8>,
+    out: &mut Pen,
     keys: &[Key],
     data: &[u64; 5],
     model_of_execution: Option<u64>,
     names: &mut Names,
 ) {
     if keys.is_empty() {
-        out.extend_from_slice(b"{}");
+        out.literal(b"{}");
         return;
     }
     for Key { prefix, value } in keys {
@@ -168,39 +180,36 @@ fn data(
             Value::Model(bits) => Some(bits.get(data)),
             _ => None,
         };
-        out.extend_from_slice(prefix);
+        out.piece(prefix);
         match *value {
-            Value::Unsigned(bits) => text::number(out, bits.get(data)),
+            Value::Unsigned(bits) => out.number(bits.get(data)),
             #[expect(clippy::cast_possible_truncation, reason = "a 32-bit field")]
-            Value::Signed(bits) => text::number(out, (bits.get(data) as u32).cast_signed()),
-            Value::Bool(bits) => out.extend_from_slice(if bits.get(data) == 0 {
-                b"false"
-            } else {
-                b"true"
-            }),
-            Value::Hex(bits) => text::hex(out, bits.get(data)),
+            Value::Signed(bits) => out.signed((bits.get(data) as u32).cast_signed()),
+            Value::Bool(bits) if bits.get(data) == 0 => out.literal(b"false"),
+            Value::Bool(_) => out.literal(b"true"),
+            Value::Hex(bits) => out.hex(bits.get(data)),
             Value::Name(bits, name) => {
-                out.push(b'"');
-                out.extend_from_slice(name(bits.get(data)).as_bytes());
-                out.push(b'"');
+                out.literal(b"\"");
+                out.text(name(bits.get(data)).as_bytes());
+                out.literal(b"\"");
             }
             Value::Model(_) | Value::ModelOfExecution => {
                 if let Some(id) = model_id {
-                    text::number(out, id);
+                    out.number(id);
                     names.append(out, id);
                 }
             }
         }
     }
-    out.push(b'}');
+    out.literal(b"}");
 }
 
 #[cold]
 fn warn_of_gate(record: &Record) {
-    let kind = nrt_trace_model::EventType::from_value(record.trace_type());
+    let kind = EventType::from_value(record.trace_type());
     tracing::warn!(
         trace_type = record.trace_type(),
-        event_type = kind.map_or("unknown", nrt_trace_model::EventType::name),
+        event_type = kind.map_or("unknown", EventType::name),
         phase = Phase::from_value(record.phase()).map_or("unknown", Phase::name),
         "events of this type have no payload in this phase: their `data` is empty"
     );
@@ -229,13 +238,13 @@ impl Names {
     }
 
     #[inline]
-    fn append(&mut self, out: &mut Vec<u8>, id: u64) {
+    fn append(&mut self, out: &mut Pen, id: u64) {
         if self.last.as_ref().is_none_or(|(last, _)| *last != id) {
             let range = self.ranges.get(&id).cloned().unwrap_or_default();
             self.last = Some((id, range));
         }
         if let Some((_, range)) = &self.last {
-            out.extend_from_slice(&self.text[range.clone()]);
+            out.text(&self.text[range.clone()]);
         }
     }
 }

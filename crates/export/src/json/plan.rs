@@ -3,12 +3,20 @@
 use nrt_trace_model::payload::{self, Field, FieldKind, PayloadLayout, Rendering};
 use nrt_trace_model::{EventType, Phase, names};
 
+use super::pen::Piece;
 use super::text;
 
 /// One row a type and one for all unknown types.
 const TYPES: usize = EventType::ALL.len() + 1;
 /// One column a phase and one for all unknown phases.
 const PHASES: usize = Phase::ALL.len() + 1;
+
+/// No number, address or name of a value is longer.
+const VALUE_BYTES: usize = 32;
+
+/// No event has more besides head, data and what is its ring's: six numbers and the keys between them, and for an
+/// unknown type its number and the rest of the head.
+const FIXED_BYTES: usize = 320;
 
 /// Plans of all events.
 #[derive(Debug)]
@@ -19,19 +27,21 @@ pub(crate) struct Plans {
 /// How an event is written.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// `,{"event_type":"…","phase":"…","id":`; for unknown types it stops before the type's number.
-    pub(crate) head: Vec<u8>,
+    /// `{"event_type":"…","phase":"…","id":`; for unknown types it stops before the type's number.
+    pub(crate) head: Piece,
     /// Keys of `data`.
     pub(crate) keys: Vec<Key>,
     /// Whether the union means nothing here although the type has payloads, or type or phase are unknown.
     pub(crate) gated: bool,
+    /// Bytes of an event at most, apart from what its ring and its names add.
+    pub(crate) room: usize,
 }
 
 /// A key of `data`.
 #[derive(Debug)]
 pub(crate) struct Key {
     /// `{"key":` for the first, else `,"key":`.
-    pub(crate) prefix: Vec<u8>,
+    pub(crate) prefix: Piece,
     pub(crate) value: Value,
 }
 
@@ -108,7 +118,7 @@ impl Plans {
 
 impl Plan {
     fn new(kind: Option<EventType>, phase: Option<Phase>) -> Self {
-        let mut head = b",{\"event_type\":\"".to_vec();
+        let mut head = b"{\"event_type\":\"".to_vec();
         let phase_name = phase.map_or("unknown", Phase::name);
         if let Some(kind) = kind {
             head.extend_from_slice(kind.name().as_bytes());
@@ -126,7 +136,18 @@ impl Plan {
                 .any(|p| payload::layout(kind, *p).is_some())
         };
         let gated = layout.is_none() && (phase.is_none() || kind.is_none_or(has_payloads));
-        Self { head, keys, gated }
+        let head = Piece::new(&head);
+        let values = keys
+            .iter()
+            .map(|k| k.prefix.len() + VALUE_BYTES)
+            .sum::<usize>();
+        let room = head.len() + values + FIXED_BYTES;
+        Self {
+            head,
+            keys,
+            gated,
+            room,
+        }
     }
 
     /// What stands between the type's name and the id.
@@ -144,7 +165,7 @@ impl Key {
             prefix.push(b':');
             let field = key.field.map(|i| &layout.fields[i]);
             keys.push(Self {
-                prefix,
+                prefix: Piece::new(&prefix),
                 value: Value::of(field, key.rendering),
             });
         }

@@ -1,20 +1,4 @@
-//! Numbers and strings as JSON text.
-
-/// Appends an integer.
-#[inline]
-pub(crate) fn number(out: &mut Vec<u8>, value: impl itoa::Integer) {
-    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
-}
-
-/// Appends `"0x…"`, lower-case, without leading zeros.
-pub(crate) fn hex(out: &mut Vec<u8>, value: u64) {
-    out.extend_from_slice(b"\"0x");
-    let digits = (u64::BITS - value.leading_zeros()).div_ceil(4).max(1);
-    for digit in (0..digits).rev() {
-        out.push(digit_char((value >> (4 * digit)) & 0xF));
-    }
-    out.push(b'"');
-}
+//! Strings as JSON text.
 
 /// Appends a string with its quotes. Quote, backslash and what is below 0x20 are escaped, in the short form where JSON
 /// has one; everything else stands as it is, so that any JSON reader gives back the same text.
@@ -48,7 +32,8 @@ pub(crate) fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-fn digit_char(digit: u64) -> u8 {
+/// The lowest four bits as a hexadecimal digit.
+pub(crate) fn digit_char(digit: u64) -> u8 {
     b"0123456789abcdef"[usize::try_from(digit & 0xF).expect("four bits")]
 }
 
@@ -77,33 +62,11 @@ mod tests {
         assert_eq!(written(""), "\"\"");
     }
 
-    #[test]
-    fn addresses_are_lower_case_hex() {
-        for (value, text) in [
-            (0, "0x0"),
-            (0xF, "0xf"),
-            (0x10, "0x10"),
-            (0xABC0, "0xabc0"),
-            (u64::MAX, "0xffffffffffffffff"),
-        ] {
-            let mut out = Vec::new();
-            hex(&mut out, value);
-            assert_eq!(out, format!("\"{text}\"").as_bytes());
-        }
-    }
-
     proptest! {
         #[test]
         fn any_string_reads_back_as_itself(text in any::<String>()) {
             let read: String = serde_json::from_str(&written(&text)).unwrap();
             prop_assert_eq!(read, text);
-        }
-
-        #[test]
-        fn any_number_is_hex_as_the_formatter_writes_it(value: u64) {
-            let mut out = Vec::new();
-            hex(&mut out, value);
-            prop_assert_eq!(out, format!("\"{value:#x}\"").into_bytes());
         }
     }
 }

@@ -10,10 +10,10 @@ use zstd::zstd_safe::CParameter;
 
 use super::block::{self, BLOCK_BYTES, BLOCK_BYTES_MAX, Content, Label, RingLabel};
 
-/// Level 1: on records it is within a few percent of the default's size at twice its speed.
+/// On records, levels 3 to -2 take the same time (300 ns an event) and space (12 bytes an event); below that it grows.
 const LEVEL: i32 = 1;
 
-/// Writes parts as a native file (format: see the module's description in the source, `native.rs`).
+/// Writes parts as a native file ([format](super)).
 pub struct NativeWriter<W: Write> {
     writer: W,
     compressor: Compressor<'static>,

@@ -122,7 +122,7 @@ fn a_file_cut_anywhere_reads_up_to_the_last_whole_frame_and_says_so() {
         assert_eq!(parts, sample()[..whole], "cut at {length}");
         match last {
             Err(NativeError::Cut { offset }) => {
-                assert_eq!(*offset, ends[whole] as u64, "cut at {length}")
+                assert_eq!(*offset, ends[whole] as u64, "cut at {length}");
             }
             other => panic!("cut at {length}: {other:?}"),
         }
