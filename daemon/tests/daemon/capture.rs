@@ -1,7 +1,7 @@
 //! Start, arm, emit, stop: with producers that answer, late, wrongly, or never.
 
 use nrt_trace_abi::gate;
-use nrt_trace_abi::message::{Arm, Disarm, Go};
+use nrt_trace_abi::message::{Arm, Armed, Disarm, Disarmed, Go, Message};
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::ProducerState;
 use tonic::Code;
@@ -18,7 +18,7 @@ fn a_start_opens_the_gates_of_those_attached_and_of_those_who_come() {
     let armed = &answer.producers[0];
     assert!(armed.armed && armed.segment_bytes > 0 && armed.name == "before");
     assert!(before.emit(1, 45, [0; 5]));
-    assert_eq!(before.heard::<Go>(), 1);
+    before.wait_heard::<Go>(1);
 
     let later = Fake::attach(&host, "later");
     assert_eq!(later.welcome.run_follows, 1);
@@ -147,8 +147,8 @@ fn a_producer_that_does_not_answer_is_told_of_and_armed_when_it_does() {
     // A fetch meanwhile finds nothing to read in rings that are on their way, and must not let them go.
     assert!(host.consume().seqs(fake.id, 0).is_empty());
     // Now it answers.
-    let armed = nrt_trace_abi::message::Armed {
-        header: <nrt_trace_abi::message::Armed as nrt_trace_abi::message::Message>::header(),
+    let armed = Armed {
+        header: Armed::header(),
         generation: fake.rings().generation,
         errno: 0,
         reserved: 0,
@@ -157,6 +157,28 @@ fn a_producer_that_does_not_answer_is_told_of_and_armed_when_it_does() {
     fake.wait_heard::<Go>(1);
     assert!(fake.emit(0, 0, [0; 5]));
     assert_eq!(host.consume().seqs(fake.id, 0), [1]);
+}
+
+#[test]
+fn an_answer_to_another_arm_opens_nothing() {
+    let mut host = Host::new();
+    let fake = Fake::attach(&host, "confused");
+    fake.answer(Answer::Mute);
+    let request = v1::StartRequest {
+        arm_timeout_ms: Some(0),
+        ..host_run(64)
+    };
+    host.start(request).unwrap();
+    fake.wait_heard::<Arm>(1);
+    let wrong = Armed {
+        header: Armed::header(),
+        generation: fake.rings().generation + 1,
+        errno: 0,
+        reserved: 0,
+    };
+    while fake.send(&wrong) {}
+    host.wait_state(fake.id, ProducerState::Detached);
+    assert!(fake.heard::<Go>() == 0 && !fake.is_open());
 }
 
 #[test]
@@ -267,8 +289,8 @@ fn a_stop_does_not_wait_for_ever_and_says_for_whom_it_did_not() {
     );
     mute.answer(Answer::Honest);
     let generation = mute.rings().generation;
-    let header = <nrt_trace_abi::message::Disarmed as nrt_trace_abi::message::Message>::header();
-    assert!(mute.send(&nrt_trace_abi::message::Disarmed {
+    let header = Disarmed::header();
+    assert!(mute.send(&Disarmed {
         header,
         generation,
         quiescent: 1,
@@ -293,15 +315,15 @@ fn a_stop_while_arming_leaves_the_gates_closed() {
     assert!(answer.not_quiescent.is_empty(), "nobody ever got in");
     fake.wait_heard::<Disarm>(1);
     let generation = fake.rings().generation;
-    let header = <nrt_trace_abi::message::Armed as nrt_trace_abi::message::Message>::header();
-    assert!(fake.send(&nrt_trace_abi::message::Armed {
+    let header = Armed::header();
+    assert!(fake.send(&Armed {
         header,
         generation,
         errno: 0,
         reserved: 0
     }));
-    let header = <nrt_trace_abi::message::Disarmed as nrt_trace_abi::message::Message>::header();
-    assert!(fake.send(&nrt_trace_abi::message::Disarmed {
+    let header = Disarmed::header();
+    assert!(fake.send(&Disarmed {
         header,
         generation,
         quiescent: 1,

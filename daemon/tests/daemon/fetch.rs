@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use nrt_trace_abi::layout::ring;
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::ProducerState;
+use nrt_trace_proto::v1::trace_part::Part;
 use tonic::Code;
 
 use crate::support::{Answer, Fake, Fetched, Host, fetch, hello, host_run, refused, wait_for};
@@ -262,6 +263,38 @@ fn names_come_before_the_records_and_only_once_to_who_has_them() {
         })
         .unwrap();
     assert_eq!(nonsense.names.len(), 3, "a count of another daemon's table");
+}
+
+#[test]
+fn a_name_that_came_during_the_fetch_still_comes_before_the_record_that_needs_it() {
+    let mut host = Host::new();
+    let fake = Fake::attach(&host, "x");
+    host.start(host_run(200_000)).unwrap();
+    fake.emit_many(0, 200_000); // more than fits between the daemon and a client that does not read
+    let mut other = host.client.clone();
+    let mut stream = host
+        .runtime
+        .block_on(other.fetch(fetch()))
+        .unwrap()
+        .into_inner();
+    let first = host.runtime.block_on(stream.message()).unwrap().unwrap();
+    let name = fake.intern("late");
+    fake.emit(1, 3, [name, 0, 0, 0, 0]);
+    let mut fetched = Fetched::default();
+    fetched.take(first);
+    host.runtime.block_on(async {
+        while let Some(part) = stream.message().await.unwrap() {
+            let needs_it =
+                matches!(&part.part, Some(Part::Records(records)) if records.nc_idx == 1);
+            assert!(
+                !needs_it || fetched.names.iter().any(|entry| entry.id == name),
+                "the name first"
+            );
+            fetched.take(part);
+        }
+    });
+    fetched.check();
+    assert_eq!(fetched.seqs(fake.id, 1), [1], "its ring's turn came later");
 }
 
 #[test]

@@ -265,6 +265,7 @@ fn serve(socket: &OwnedFd, shared: &Shared) {
             let rings = map(&fd, arm.segment_bytes);
             assert_eq!(rings.generation, arm.generation);
             *shared.rings.lock().unwrap() = Some(Arc::new(rings));
+            shared.heard.lock().unwrap().push(kind); // before the answer, which others may wait for
             let errno = if answer == Answer::CannotMap as u8 {
                 12
             } else {
@@ -280,6 +281,7 @@ fn serve(socket: &OwnedFd, shared: &Shared) {
                 send(socket, &armed);
             }
         } else if let Ok(disarm) = message::parse::<Disarm>(&packet) {
+            shared.heard.lock().unwrap().push(kind);
             let quiescent = u32::from(answer != Answer::Busy as u8);
             let generation = disarm.generation;
             let disarmed = Disarmed {
@@ -293,8 +295,8 @@ fn serve(socket: &OwnedFd, shared: &Shared) {
             }
         } else {
             assert_eq!(kind, Go::KIND);
+            shared.heard.lock().unwrap().push(kind);
         }
-        shared.heard.lock().unwrap().push(kind);
     }
 }
 
