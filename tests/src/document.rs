@@ -166,3 +166,66 @@ impl Span<'_> {
         self.stop.timestamp_ns.cast_signed() - self.start.timestamp_ns.cast_signed()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(phase: &str, nc_idx: u32, tracking_id: u64, timestamp_ns: u64) -> String {
+        format!(
+            r#"{{"event_type":"nrt_execute","phase":"{phase}","id":1,"nc_idx":{nc_idx},"nc_local_id":1,"tracking_id":{tracking_id},"thread_id":1,"worker_gid":-1,"data":{{}},"timestamp_ns":{timestamp_ns}}}"#
+        )
+    }
+
+    fn document(events: &[String]) -> Document {
+        let text = format!(r#"{{"events":[{}],"data_version":2}}"#, events.join(","));
+        Document::parse(text.as_bytes())
+    }
+
+    #[test]
+    fn a_span_is_a_start_and_a_stop_of_one_core_and_id() {
+        let document = document(&[event("stop", 0, 5, 90), event("start", 0, 5, 20)]);
+        let pairing = document.pair();
+        assert_eq!((pairing.open.len(), pairing.strays.len()), (0, 0));
+        let durations: Vec<_> = pairing.spans.values().map(Span::duration).collect();
+        assert_eq!(durations, [70]);
+    }
+
+    #[test]
+    fn what_is_no_whole_span_is_told() {
+        let count = |events: &[String]| {
+            let document = document(events);
+            let pairing = document.pair();
+            (
+                pairing.spans.len(),
+                pairing.open.len(),
+                pairing.strays.len(),
+            )
+        };
+        let (start, stop) = (event("start", 0, 5, 1), event("stop", 0, 5, 2));
+        assert_eq!(count(std::slice::from_ref(&start)), (0, 1, 0));
+        assert_eq!(count(std::slice::from_ref(&stop)), (0, 0, 1));
+        assert_eq!(
+            count(&[start.clone(), stop.clone(), stop.clone()]),
+            (1, 0, 1)
+        );
+        assert_eq!(count(&[start.clone(), start.clone(), stop]), (1, 0, 1));
+        assert_eq!(
+            count(&[start.clone(), event("stop", 1, 5, 2)]),
+            (0, 1, 1),
+            "another core"
+        );
+        assert_eq!(
+            count(&[start, event("stop", 0, 6, 2)]),
+            (0, 1, 1),
+            "another id"
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "unknown field")]
+    fn a_key_that_neuron_does_not_have_is_refused() {
+        let more = event("start", 0, 1, 1).replace(r#""data""#, r#""more":1,"data""#);
+        let _read = document(&[more]);
+    }
+}

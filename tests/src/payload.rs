@@ -67,3 +67,44 @@ const fn scramble(x: u64) -> u64 {
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(data: [u64; 5]) -> Event {
+        let p = DmaMemAllocStop::from_data(&data);
+        let value = json!({
+            "event_type": EVENT_TYPE, "phase": "stop", "id": 1, "nc_idx": 0, "nc_local_id": 1, "tracking_id": 1,
+            "thread_id": 1, "worker_gid": -1, "timestamp_ns": 1,
+            "data": {
+                "allocated_bytes": p.allocated_bytes, "total_bytes": p.total_bytes,
+                "usage_type_total_bytes": p.usage_type_total_bytes, "return_code": p.return_code,
+                "physical_address": format!("{:#x}", p.physical_address),
+            },
+        });
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn numbers_come_back_by_thread() {
+        let events = [numbered(0, 1), numbered(3, 1), numbered(0, 2)].map(event);
+        assert_eq!(numbers(&events), [(0, vec![1, 2]), (3, vec![1])].into());
+    }
+
+    #[test]
+    fn two_events_mixed_are_torn_wherever_they_are_cut() {
+        for cut in 1..5 {
+            let (first, second) = (numbered(0, 1), numbered(0, 2));
+            let mixed = std::array::from_fn(|n| if n < cut { first[n] } else { second[n] });
+            let read = std::panic::catch_unwind(|| numbers([event(mixed)]));
+            // Both have the same third word, the thread's number.
+            assert!(
+                read.is_err() || mixed == first || mixed == second,
+                "cut at {cut}"
+            );
+        }
+    }
+}

@@ -16,12 +16,13 @@ fn demo_works_in_any_folder_and_finds_its_counts_equal() {
     assert_no_hole(&document, 1);
     assert_eq!(document.by_process().len(), 4);
     let text = ended.text();
+    let total = document.events.len().to_string();
     for word in [
         "nrt_execute",
-        "events/s",
-        "CPU",
-        "RSS",
-        &document.events.len().to_string(),
+        "/s recorded",
+        "daemon     CPU",
+        "peak memory",
+        &total,
     ] {
         assert!(text.replace(',', "").contains(word), "{word} in: {text}");
     }
