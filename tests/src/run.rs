@@ -156,8 +156,17 @@ impl Running {
     ///
     /// If it is gone.
     pub fn ask(&mut self, line: &str) -> String {
-        writeln!(self.stdin.as_mut().expect("open"), "{line}").expect("the program listens");
+        self.tell(line);
         self.read_line()
+    }
+
+    /// Writes a line to its standard input.
+    ///
+    /// # Panics
+    ///
+    /// If it is gone.
+    pub fn tell(&mut self, line: &str) {
+        writeln!(self.stdin.as_mut().expect("open"), "{line}").expect("the program listens");
     }
 
     /// Reads a line of its standard output.

@@ -164,3 +164,49 @@ fn the_build_files_of_the_example_work_as_documented() {
     assert!(fs::metadata(host.path("train_step")).unwrap().is_file());
     run(host.command(host.path("train_step"))).ok();
 }
+
+#[test]
+fn a_forked_child_is_a_process_of_its_own_and_takes_nothing_from_its_parent() {
+    for mode in [&["1000", "wait"][..], &["1000"]] {
+        let host = Host::new();
+        let program = compile(&host, "tests/c/forks.c");
+        let record = ["record", "-o", "t.json", "--", program.to_str().unwrap()];
+        let ended = host.tracectl(&[&record[..], mode].concat()).ok();
+        let text = ended.text();
+        let said = |who: &str| {
+            let line = text.lines().find(|line| line.starts_with(who)).expect(who);
+            let mut words = line
+                .split(' ')
+                .skip(1)
+                .map(|word| word.parse::<u64>().unwrap());
+            (
+                u32::try_from(words.next().unwrap()).unwrap(),
+                words.next().unwrap(),
+            )
+        };
+        let ((parent, by_parent), (child, by_child)) = (said("parent"), said("child"));
+
+        let document = Document::read(&host.path("t.json"));
+        let of = |pid: u32, thread: u64| {
+            // A child that recorded nothing may be no process of the document; then there is no process id.
+            let events = document
+                .events
+                .iter()
+                .filter(|e| e.process_id.is_none_or(|p| p == pid));
+            numbers(events).remove(&thread).unwrap_or_default()
+        };
+        assert_eq!(of(parent, 0), (1..=2000).collect::<Vec<_>>(), "{ended}");
+        assert_eq!(by_parent, 2000);
+        let childs = of(child, 1);
+        assert_eq!(childs.len() as u64, by_child, "{ended}");
+        assert!(
+            childs.is_sorted_by(|a, b| a + 1 == *b),
+            "captured from some moment on: {childs:?}"
+        );
+        if mode.len() > 1 {
+            assert_eq!(childs, (1..=1000).collect::<Vec<_>>());
+        }
+        let all = document.events.len() as u64;
+        assert_eq!(all, by_parent + by_child, "no event is there twice");
+    }
+}

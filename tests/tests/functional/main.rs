@@ -13,4 +13,5 @@ mod filters;
 mod killed;
 mod record;
 mod record_apart;
+mod short_lived;
 mod workload;
