@@ -18,7 +18,6 @@ use std::io::{self, Write};
 
 use hashbrown::HashMap;
 use nrt_trace_abi::record::{RECORD_BYTES, Record};
-use nrt_trace_model::correlation::{Fact, Sync};
 use nrt_trace_proto::FORMAT_VERSION;
 use nrt_trace_proto::v1::{
     Correlations, FetchBegin, Producer, Records, TracePart, trace_part::Part,
@@ -157,18 +156,7 @@ impl<W: Write> JsonWriter<W> {
 
     fn correlations(&mut self, correlations: &Correlations) -> io::Result<()> {
         let ring = self.ring((correlations.producer_id, correlations.nc_idx))?;
-        for entry in &correlations.entries {
-            if let Some(model_id) = entry.model_id {
-                ring.resolver.learn(entry.exec_id, Fact::Model(model_id));
-            }
-            if let Some(sync) = entry.sync {
-                let sync = Sync {
-                    nc_timestamp_ns: sync.nc_timestamp_ns,
-                    cpu_timestamp_ns: sync.cpu_timestamp_ns,
-                };
-                ring.resolver.learn(entry.exec_id, Fact::Sync(sync));
-            }
-        }
+        ring.resolver.correlations(correlations);
         Ok(())
     }
 

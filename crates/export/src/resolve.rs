@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 
 use nrt_trace_abi::record::Record;
 use nrt_trace_model::correlation::{self, Fact, REMEMBERED, Sync};
+use nrt_trace_proto::v1::{Correlations, SyncPoint};
 
 use crate::recent::Recent;
 
@@ -87,8 +88,29 @@ impl<T: Item> Resolver<T> {
         }
     }
 
-    /// Takes in knowledge from elsewhere. What is held stays until the next event.
-    pub(crate) fn learn(&mut self, exec_id: u32, fact: Fact) {
+    /// Takes in what earlier events said, before the records that need it. What is held stays until the next event.
+    pub(crate) fn correlations(&mut self, correlations: &Correlations) {
+        for entry in &correlations.entries {
+            if let Some(model_id) = entry.model_id {
+                self.learn(entry.exec_id, Fact::Model(model_id));
+            }
+            if let Some(SyncPoint {
+                nc_timestamp_ns,
+                cpu_timestamp_ns,
+            }) = entry.sync
+            {
+                self.learn(
+                    entry.exec_id,
+                    Fact::Sync(Sync {
+                        nc_timestamp_ns,
+                        cpu_timestamp_ns,
+                    }),
+                );
+            }
+        }
+    }
+
+    fn learn(&mut self, exec_id: u32, fact: Fact) {
         let execution = self.executions.get_or_insert(exec_id);
         match fact {
             Fact::Model(model_id) => execution.model_id = Some(model_id),

@@ -17,9 +17,8 @@ use hashbrown::HashMap;
 use hdrhistogram::Histogram;
 use nrt_trace_abi::record::{PHASE_INSTANT, PHASE_START, PHASE_STOP, RECORD_BYTES, Record};
 use nrt_trace_model::EventType;
-use nrt_trace_model::correlation::{Fact, Sync};
 use nrt_trace_proto::v1::{
-    Correlations, Producer, ProducerAccount, Records, RingAccount, TracePart, trace_part::Part,
+    Producer, ProducerAccount, Records, RingAccount, TracePart, trace_part::Part,
 };
 
 pub use self::report::{DurationStats, ProcessReport, Report, RingReport, Totals, TypeReport};
@@ -119,7 +118,14 @@ impl Summary {
                     .or_default()
                     .producer = Some(producer.clone());
             }
-            Some(Part::Correlations(correlations)) => self.correlations(correlations),
+            Some(Part::Correlations(correlations)) => {
+                let key = (correlations.producer_id, correlations.nc_idx);
+                self.rings
+                    .entry(key)
+                    .or_default()
+                    .resolver
+                    .correlations(correlations);
+            }
             Some(Part::Records(records)) => self.records(records),
             Some(Part::Account(account)) => {
                 self.accounts
@@ -165,22 +171,6 @@ impl Summary {
     #[must_use]
     pub fn to_json(&self) -> String {
         self.report().to_json()
-    }
-
-    fn correlations(&mut self, correlations: &Correlations) {
-        let ring = self
-            .rings
-            .entry((correlations.producer_id, correlations.nc_idx))
-            .or_default();
-        for entry in &correlations.entries {
-            if let Some(sync) = entry.sync {
-                let sync = Sync {
-                    nc_timestamp_ns: sync.nc_timestamp_ns,
-                    cpu_timestamp_ns: sync.cpu_timestamp_ns,
-                };
-                ring.resolver.learn(entry.exec_id, Fact::Sync(sync));
-            }
-        }
     }
 
     fn records(&mut self, records: &Records) {

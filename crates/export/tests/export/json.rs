@@ -160,7 +160,7 @@ fn the_first_name_of_an_id_stays_and_an_unknown_id_has_none() {
         records(
             1,
             0,
-            &[model_load(2, 5), model_load(3, 6), model_load(4, 0)],
+            &[model_load(2, 6), model_load(3, 5), model_load(4, 0)],
         ),
     ];
     let read: Vec<_> = events(&json(&parts))
@@ -169,8 +169,8 @@ fn the_first_name_of_an_id_stays_and_an_unknown_id_has_none() {
         .collect();
     let expected = [
         r#"{"model_id":6}"#,
-        r#"{"model_id":5,"model_name":"first"}"#,
         r#"{"model_id":6,"model_name":"late"}"#,
+        r#"{"model_id":5,"model_name":"first"}"#,
         r#"{"model_id":0}"#,
     ];
     assert_eq!(read, expected);

@@ -237,6 +237,7 @@ proptest! {
         expected.retain(|_, seqs| !seqs.is_empty());
         expected.values_mut().for_each(|seqs| seqs.sort_unstable());
         let mut spool = Spool::open(Cursor::new(writer.finish().unwrap())).unwrap();
+        prop_assert_eq!(spool.events(), expected.values().map(|seqs| seqs.len() as u64).sum::<u64>());
         let mut found = seqs(&regrouped(&mut spool));
         found.retain(|(_, seqs)| !seqs.is_empty());
         prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());

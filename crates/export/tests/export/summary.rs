@@ -4,10 +4,13 @@ use nrt_trace_abi::record::Record;
 use nrt_trace_export::{DurationStats, Report, Summary, TypeReport};
 use nrt_trace_model::payload::{DeviceExecStart, DeviceExecStop, TimestampSync};
 use nrt_trace_proto::v1::{
-    ProducerAccount, ProducerState, RingAccount, TracePart, trace_part::Part,
+    Correlation, ProducerAccount, ProducerState, RingAccount, SyncPoint, TracePart,
+    trace_part::Part,
 };
 
-use crate::parts::{account, begin, end, event, part, plain, process, producer, records};
+use crate::parts::{
+    account, begin, correlations, end, event, part, plain, process, producer, records,
+};
 
 fn summary(parts: &[TracePart]) -> Summary {
     let mut summary = Summary::new();
@@ -205,6 +208,39 @@ fn device_spans_have_the_times_of_the_json_document() {
         duration(&s),
         Some(30),
         "the sync point may come later, in another fetch"
+    );
+}
+
+#[test]
+fn earlier_sync_points_come_as_correlations() {
+    let sync = SyncPoint {
+        nc_timestamp_ns: 0,
+        cpu_timestamp_ns: 1_000,
+    };
+    let known = Correlation {
+        exec_id: 7,
+        model_id: None,
+        sync: Some(sync),
+    };
+    let start = DeviceExecStart {
+        exec_id: 7,
+        nc_timestamp_ns: 100,
+        ..Default::default()
+    };
+    let stop = DeviceExecStop {
+        nc_timestamp_ns: 130,
+        ..Default::default()
+    };
+    let all = [
+        event(7, 0, 0, 1, 5, start.to_data()),
+        event(7, 1, 0, 2, 5, stop.to_data()),
+    ];
+    let report = report(&[correlations(1, 0, vec![known]), records(1, 0, &all)]);
+    assert_eq!(
+        of_type(&report, "nc_exec_running")
+            .durations
+            .map(|d| d.max_ns),
+        Some(30)
     );
 }
 
