@@ -117,5 +117,5 @@ fn report(tally: &Tally, end: &v1::FetchEnd, target: &Target) {
     for line in tally.fetched_lines() {
         tell::note(format!("  {line}"));
     }
-    tally.warn();
+    tally.warn_of_rest();
 }

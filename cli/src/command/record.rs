@@ -50,14 +50,16 @@ pub(super) fn report(outcome: &Outcome, target: &Target) -> Result<(), Failure> 
         out.flush()?;
     }
     if let Some(written) = &outcome.written {
-        written.tally.warn();
+        written.tally.warn_of_all();
     }
     Ok(())
 }
 
 fn text(outcome: &Outcome, target: &Target) -> String {
     let mut text = String::new();
+    let mut events = outcome.events;
     if let Some(written) = &outcome.written {
+        events = written.summary.events();
         let mut figures = written.summary.report();
         // They go to standard error, where nobody misses them.
         figures.warnings.clear();
@@ -69,9 +71,9 @@ fn text(outcome: &Outcome, target: &Target) -> String {
     });
     text.push_str(&format!(
         "{} recorded in {}, {}; trace in {}{size}\n",
-        human::events(outcome.events),
+        human::events(events),
         human::span(outcome.lasted),
-        human::rate(outcome.events, outcome.lasted),
+        human::rate(events, outcome.lasted),
         target.name()
     ));
     text

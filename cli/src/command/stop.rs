@@ -43,7 +43,7 @@ pub(crate) async fn run(socket: &SocketArg, args: StopArgs) -> Result<ExitCode, 
             "producer {id} did not answer in time: how its losses split by cause is not exact, their sum is"
         ));
     }
-    tally.warn();
+    tally.warn_of_rest();
     Ok(ExitCode::SUCCESS)
 }
 

@@ -41,6 +41,12 @@ pub(crate) fn bytes(n: u64) -> String {
     format!("{value:.1} {}", UNITS[unit])
 }
 
+/// A share: `1.2 %`.
+#[expect(clippy::cast_precision_loss, reason = "one decimal is shown")]
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
+}
+
 /// A rate of events: `1.25 M/s`.
 #[expect(clippy::cast_precision_loss, reason = "three figures are shown")]
 pub(crate) fn rate(events: u64, during: Duration) -> String {
@@ -139,6 +145,8 @@ mod tests {
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(1_048_576), "1,048,576");
+        assert_eq!(percent(12, 1000), "1.2 %");
+        assert_eq!(percent(0, 0), "0.0 %");
         assert_eq!(events(1), "1 event");
         assert_eq!(events(12_345), "12,345 events");
     }

@@ -99,7 +99,7 @@ impl Tally {
 
     /// Says on standard error what the person should know: losses and their causes, and processes from which nothing
     /// came, with the likely reasons.
-    pub(crate) fn warn(&self) {
+    fn warn(&self) {
         for warning in self.judge.report().warnings {
             tell::warning(printable(warning.trim_start_matches("Warning: ")));
         }
@@ -108,10 +108,25 @@ impl Tally {
                 tell::note(line);
             }
         }
+    }
+
+    /// [`Tally::warn`] for a whole recording, which knows every process that ever was in it.
+    pub(crate) fn warn_of_all(&self) {
+        self.warn();
         if self.processes.is_empty() {
             tell::warning(
-                "no process was attached to this run: is the program linked with libnrt_trace, is NRT_TRACE_DISABLE \
-                 unset, and may it reach the producer socket (see status)?",
+                "no process was attached: is the program linked with libnrt_trace, and NRT_TRACE_DISABLE not set?",
+            );
+        }
+    }
+
+    /// [`Tally::warn`] for what there is now. Processes that have ended and were fetched are forgotten.
+    pub(crate) fn warn_of_rest(&self) {
+        self.warn();
+        if self.processes.is_empty() {
+            tell::note(
+                "  no process is attached to this run, and none has left unread events; one that should be there must \
+                 be linked with libnrt_trace, and reach the producer socket (see status)",
             );
         }
     }
@@ -171,8 +186,14 @@ impl Process {
         if cores.is_empty() {
             return None;
         }
+        // Where a thread ended inside an emit, only the sum is known.
+        let overwritten = if self.rings.values().all(|ring| ring.account.exact) {
+            "overwritten before they were read"
+        } else {
+            "overwritten, or unfinished when their thread ended"
+        };
         let causes = [
-            ("overwritten before they were read", sum(|a| a.overwritten)),
+            (overwritten, sum(|a| a.overwritten)),
             (
                 "dropped while another thread wrote the slot",
                 sum(|a| a.dropped_in_flight),
@@ -191,17 +212,11 @@ impl Process {
             .filter(|(_, n)| *n > 0)
             .map(|(cause, n)| format!("{} {cause}", human::count(*n)))
             .collect();
-        let exact = self.rings.values().all(|ring| ring.account.exact);
         Some(format!(
-            "  {}, nc {}: {}{}",
+            "  {}, nc {}: {}",
             self.name(id),
             human::ranges(&cores),
-            causes.join(", "),
-            if exact {
-                ""
-            } else {
-                " (only their sum is exact: a thread was inside an emit)"
-            }
+            causes.join(", ")
         ))
     }
 

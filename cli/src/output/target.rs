@@ -17,6 +17,8 @@ use crate::error::Failure;
 pub(crate) struct Target {
     place: Place,
     format: Format,
+    /// As the person wrote it.
+    name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +42,7 @@ impl Target {
             return Ok(Self {
                 place: Place::Stdout,
                 format,
+                name: "standard output".to_owned(),
             });
         }
         let place = place(output)?;
@@ -52,7 +55,11 @@ impl Target {
                 )));
             }
         };
-        Ok(Self { place, format })
+        Ok(Self {
+            place,
+            format,
+            name: output.display().to_string(),
+        })
     }
 
     /// The format.
@@ -74,11 +81,8 @@ impl Target {
     }
 
     /// How it is called in lines for people.
-    pub(crate) fn name(&self) -> String {
-        match &self.place {
-            Place::Stdout => "standard output".to_owned(),
-            Place::Stream(path) | Place::File(path) => path.display().to_string(),
-        }
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Opens it. A file shows under its name only after [`Sink::finish`].

@@ -96,57 +96,45 @@ impl Collector {
         self.growing
     }
 
-    /// One fetch: into the growing file, then committed. If anything fails the growing file is as before, and the next fetch brings the
-    /// same events again.
+    /// One fetch: into the growing file, then committed. After a failure other than [`Failure::Busy`] there must be no
+    /// other one: events that came but were not committed would come again.
     pub(crate) async fn fetch(&mut self) -> Result<Fetched, Failure> {
         let elapsed = self.last.elapsed();
         self.last = Instant::now();
-        let mut known = std::mem::take(&mut self.known);
-        match self.stream(&mut known).await {
-            Ok((events, run_ended)) => {
-                let accounts: Vec<v1::RingAccount> = known.rings.values().copied().collect();
-                self.known = known;
-                self.events += events;
-                self.rate.add(events, elapsed, self.got().lost);
-                Ok(Fetched {
-                    events,
-                    run_ended,
-                    wait: self.pace.next(&accounts, elapsed),
-                })
-            }
-            Err(failure) => {
-                // Whatever this fetch brought is forgotten; saying it twice costs bytes, missing it would cost names.
-                self.known = Known::default();
-                self.growing.back()?;
-                Err(failure)
-            }
-        }
+        let (events, run_ended) = self.stream().await?;
+        self.rate.add(events, elapsed, self.got().lost);
+        let accounts: Vec<v1::RingAccount> = self.known.rings.values().copied().collect();
+        Ok(Fetched {
+            events,
+            run_ended,
+            wait: self.pace.next(&accounts, elapsed),
+        })
     }
 
-    async fn stream(&mut self, known: &mut Known) -> Result<(u64, bool), Failure> {
+    async fn stream(&mut self) -> Result<(u64, bool), Failure> {
         let request = v1::FetchRequest {
             token: self.token.clone(),
-            strings_from: known.strings,
+            strings_from: self.known.strings,
             ..v1::FetchRequest::default()
         };
         let mut parts = self.client.fetch(request).await?;
         let mut begin = None;
-        let mut events = 0;
+        let before = self.events;
         let mut end = None;
         while let Some(part) = parts.next().await? {
             match &part {
                 Part::Begin(_) => begin = Some(part),
                 Part::End(closing) => end = Some(*closing),
-                _ if known.has(&part) => {}
+                _ if self.known.has(&part) => {}
                 _ => {
                     if let Part::Records(records) = &part {
-                        events += (records.packed.len() / RECORD_BYTES) as u64;
+                        self.events += (records.packed.len() / RECORD_BYTES) as u64;
                     }
                     // The frame of a fetch that brings nothing new is nothing new either.
                     if let Some(opening) = begin.take() {
                         self.growing.part(opening)?;
                     }
-                    known.add(&part);
+                    self.known.add(&part);
                     self.growing.part(part)?;
                 }
             }
@@ -156,12 +144,12 @@ impl Collector {
                 "the daemon ended a fetch in the middle".to_owned(),
             ));
         };
+        self.growing.keep()?;
+        self.client.commit(end.fetch_id).await?;
         if begin.is_none() {
             self.growing.part(Part::End(end))?;
         }
-        self.growing.keep()?;
-        self.client.commit(end.fetch_id).await?;
-        Ok((events, end.run_ended))
+        Ok((self.events - before, end.run_ended))
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Seek};
+use std::mem;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -15,15 +16,26 @@ use crate::output::target::Target;
 use crate::output::tell;
 
 /// A growing native file.
+///
+/// A fetch gets its end mark only after it was committed. So one that was broken off, or that will be delivered again,
+/// shows as what it is, and whatever came of it is not lost if nothing comes after it.
 #[derive(Debug)]
 pub(crate) struct GrowingFile {
     /// Its name; `None` if the trace does not go to a file.
     path: Option<PathBuf>,
     file: File,
-    /// `None` once the file is complete.
-    writer: Option<NativeWriter<File>>,
-    /// Bytes that hold whole, committed fetches.
-    kept: u64,
+    writer: Writer,
+    /// Whether it stays under its name when this is dropped: it has something that somebody may want.
+    stays: bool,
+}
+
+#[derive(Debug)]
+enum Writer {
+    /// There was nothing to write yet; the file is empty.
+    Unused,
+    Open(NativeWriter<File>),
+    /// The file is complete, or can't be written any more: then it reads as a cut file does.
+    Over,
 }
 
 impl GrowingFile {
@@ -34,81 +46,69 @@ impl GrowingFile {
         };
         let failed = |error| Failure::file("write", &path, &error);
         let file = open_part(&path).map_err(failed)?;
-        Self::new(file, Some(path.clone())).map_err(failed)
+        Ok(Self::new(file, Some(path)))
     }
 
     /// Makes one that nobody can see, and that is gone with this program.
     pub(crate) fn nameless() -> Result<Self, Failure> {
-        let made = tempfile::tempfile().and_then(|file| Self::new(file, None));
-        made.map_err(|error| {
-            Failure::file("write a temporary file in", std::env::temp_dir(), &error)
-        })
+        match tempfile::tempfile() {
+            Ok(file) => Ok(Self::new(file, None)),
+            Err(error) => Err(Failure::file(
+                "write a temporary file in",
+                std::env::temp_dir(),
+                &error,
+            )),
+        }
     }
 
-    fn new(file: File, path: Option<PathBuf>) -> io::Result<Self> {
-        let writer = Some(NativeWriter::new(file.try_clone()?)?);
-        Ok(Self {
+    fn new(file: File, path: Option<PathBuf>) -> Self {
+        Self {
             path,
             file,
-            writer,
-            kept: 0,
-        })
+            writer: Writer::Unused,
+            stays: false,
+        }
     }
 
     /// Appends a part.
     pub(crate) fn part(&mut self, part: Part) -> Result<(), Failure> {
+        if matches!(self.writer, Writer::Unused) {
+            self.begin()?;
+        }
         let part = v1::TracePart { part: Some(part) };
-        let written = self
-            .writer
-            .as_mut()
-            .map_or(Ok(()), |writer| writer.part(&part));
-        written.map_err(|error| self.failed(&error))
+        self.write(|writer| writer.part(&part))
     }
 
     /// Makes everything until here readable, whatever happens to this program.
     pub(crate) fn keep(&mut self) -> Result<(), Failure> {
-        let flushed = self
-            .writer
-            .as_mut()
-            .map_or(Ok(()), NativeWriter::flush_frame);
-        let flushed = flushed.and_then(|()| self.file.stream_position());
-        self.kept = flushed.map_err(|error| self.failed(&error))?;
-        Ok(())
-    }
-
-    /// Forgets everything since the last [`GrowingFile::keep`].
-    pub(crate) fn back(&mut self) -> Result<(), Failure> {
-        // What it still holds must not be written when it goes.
-        self.writer = None;
-        let cut = || {
-            self.file.set_len(self.kept)?;
-            (&self.file).seek(SeekFrom::Start(self.kept))?;
-            NativeWriter::new(self.file.try_clone()?)
-        };
-        self.writer = Some(cut().map_err(|error| self.failed(&error))?);
-        Ok(())
+        self.write(NativeWriter::flush_frame)
     }
 
     /// Bytes that it has.
     pub(crate) fn bytes(&self) -> u64 {
-        self.kept
+        match &self.writer {
+            Writer::Open(writer) => writer.bytes_written(),
+            Writer::Unused | Writer::Over => 0,
+        }
     }
 
-    /// The name that it has while there is no trace yet.
+    /// The name under which it stays if there will be no trace.
     pub(crate) fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        self.path.as_deref().filter(|_| self.stays)
     }
 
     /// Marks its end, and gives the whole of it to be read.
     pub(crate) fn complete(&mut self) -> Result<File, Failure> {
-        if self.kept == 0 && self.writer.is_none() {
-            return Err(Failure::Failed("nothing was recorded".to_owned()));
+        if matches!(self.writer, Writer::Unused) {
+            self.begin()?;
         }
-        // On a full disk the mark may be missing: then it reads as a cut file does, up to the last whole fetch.
-        let _best_effort = self.writer.take().map(NativeWriter::finish);
+        if let Writer::Open(writer) = mem::replace(&mut self.writer, Writer::Over) {
+            // On a full disk the mark may be missing: then it reads as a cut file does, up to the last whole block.
+            let _best_effort = writer.finish();
+        }
         let open = || {
             let mut file = self.file.try_clone()?;
-            file.seek(SeekFrom::Start(0))?;
+            file.rewind()?;
             Ok(file)
         };
         open().map_err(|error| self.failed(&error))
@@ -116,7 +116,28 @@ impl GrowingFile {
 
     /// Takes it away, once the trace is there.
     pub(crate) fn remove(mut self) {
-        self.kept = 0;
+        self.stays = false;
+    }
+
+    fn begin(&mut self) -> Result<(), Failure> {
+        let writer = self.file.try_clone().and_then(NativeWriter::new);
+        self.writer = Writer::Open(writer.map_err(|error| self.failed(&error))?);
+        self.stays = true;
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        write: impl FnOnce(&mut NativeWriter<File>) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let Writer::Open(writer) = &mut self.writer else {
+            return Ok(());
+        };
+        write(writer).map_err(|error| {
+            // Nothing may stand behind half a block.
+            self.writer = Writer::Over;
+            self.failed(&error)
+        })
     }
 
     fn failed(&self, error: &io::Error) -> Failure {
@@ -128,7 +149,7 @@ impl GrowingFile {
 impl Drop for GrowingFile {
     /// A recording that never got anything leaves nothing; if the name can't be taken away, an empty file lies about.
     fn drop(&mut self) {
-        if let (Some(path), 0) = (&self.path, self.kept) {
+        if let (Some(path), false) = (&self.path, self.stays) {
             let _best_effort = fs::remove_file(path);
         }
     }
@@ -201,9 +222,11 @@ mod tests {
         assert!(error.contains("t.json.part: another recording"), "{error}");
         first.remove();
         let again = GrowingFile::create(&target).unwrap();
-        assert_eq!(
-            again.path(),
-            Some(folder.path().join("t.json.part").as_path())
+        assert!(folder.path().join("t.json.part").exists());
+        drop(again);
+        assert!(
+            !folder.path().join("t.json.part").exists(),
+            "nothing was in it"
         );
     }
 

@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 /// What it answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Script {
-    /// Refuses GetStatus.
+    /// Refuses `GetStatus`.
     pub(crate) status: Option<Status>,
     /// Refuses Start.
     pub(crate) start: Option<Status>,
@@ -93,7 +93,7 @@ impl Fake {
         self.folder.path()
     }
 
-    /// What it was asked, but for GetStatus.
+    /// What it was asked, but for `GetStatus`.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }

@@ -54,7 +54,7 @@ fn account(claimed: u64, delivered: u64) -> Part {
 }
 
 /// A fetch number 31 of `events` events.
-fn parts(events: u64, claimed: u64) -> Vec<Part> {
+pub(crate) fn parts(events: u64, claimed: u64) -> Vec<Part> {
     let begin = v1::FetchBegin {
         format_version: 1,
         fetch_id: 31,

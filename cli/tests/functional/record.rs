@@ -1,16 +1,21 @@
 //! Recording with real processes. The program records itself: its hidden verb `demo-pump` emits a given number of events.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nrt_traced::{Config, Daemon, Running};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::OpenptFlags;
 use tempfile::TempDir;
+use tonic::Status;
 
+use crate::fake::{Fake, Script};
+use crate::fetch::parts;
 use crate::tool::{Ended, finish, tool};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_nrt-tracectl");
@@ -142,7 +147,7 @@ fn the_native_format_reads_back() {
     ];
     assert_eq!(finish(&mut place.record(&file, &pump)).status, Some(0));
     let mut summary = nrt_trace_export::Summary::new();
-    for part in nrt_trace_export::NativeReader::new(fs::File::open(&file).unwrap()).unwrap() {
+    for part in nrt_trace_export::NativeReader::new(File::open(&file).unwrap()).unwrap() {
         summary.part(&part.unwrap());
     }
     assert_eq!(summary.events(), 1000);
@@ -161,7 +166,7 @@ fn the_status_is_the_commands() {
         assert_eq!(ended.status, Some(status), "{ended:?}");
         assert!(ended.stderr.contains(words), "{ended:?}");
         assert!(
-            ended.stderr.contains("no process was attached to this run"),
+            ended.stderr.contains("no process was attached"),
             "{ended:?}"
         );
         assert_eq!(events(&file), 0, "an empty trace is a trace");
@@ -429,4 +434,118 @@ fn a_full_disk_is_told_and_the_command_goes_on() {
     );
     assert!(done.exists(), "{ended:?}");
     daemon.shutdown();
+}
+
+/// What a terminal shows, and its controlling end.
+struct Terminal {
+    keyboard: File,
+    screen: JoinHandle<String>,
+}
+
+/// Runs a command as the foreground of a terminal of its own.
+fn on_terminal(command: &Command) -> (Child, Terminal) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+    let master = rustix::pty::openpt(flags).unwrap();
+    rustix::pty::grantpt(&master).unwrap();
+    rustix::pty::unlockpt(&master).unwrap();
+    let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
+    let slave = || {
+        let mut options = File::options();
+        options
+            .read(true)
+            .write(true)
+            .open(name.to_str().unwrap())
+            .unwrap()
+    };
+    // A new session without another process between: `setsid` replaces itself.
+    let mut session = Command::new("setsid");
+    session
+        .arg("--ctty")
+        .arg(command.get_program())
+        .args(command.get_args());
+    session
+        .env("XDG_RUNTIME_DIR", std::env::temp_dir())
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR");
+    session.stdin(slave()).stdout(slave()).stderr(slave());
+    let child = session.spawn().unwrap();
+    drop(session);
+    let keyboard = File::from(master);
+    let mut output = keyboard.try_clone().unwrap();
+    let screen = std::thread::spawn(move || {
+        let mut shown = Vec::new();
+        // The read fails once nobody has the terminal open any more.
+        let _end = output.read_to_end(&mut shown);
+        String::from_utf8_lossy(&shown).into_owned()
+    });
+    (child, Terminal { keyboard, screen })
+}
+
+#[test]
+fn ctrl_c_on_a_terminal_reaches_the_command_once() {
+    let place = Place::new();
+    let (file, ready, got) = (place.path("t.json"), place.path("ready"), place.path("got"));
+    let script = format!(
+        "trap 'echo INT >> \"{got}\"' INT; : > '{ready}'; until [ -e '{got}' ]; do sleep 0.01; done; sleep 0.2; exit 3",
+        got = got.display(),
+        ready = ready.display()
+    );
+    let (mut child, mut terminal) = on_terminal(&place.record(&file, &["--", "sh", "-c", &script]));
+    until("the command", || ready.exists());
+    terminal.keyboard.write_all(&[3]).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let screen = terminal.screen.join().unwrap();
+    assert_eq!(fs::read_to_string(&got).unwrap(), "INT\n", "{screen}");
+    assert!(
+        screen.contains("\r\x1b[K") && screen.contains(" 0 events, 0 /s"),
+        "no progress in {screen:?}"
+    );
+    assert_eq!(events(&file), 0);
+}
+
+/// Events that came are in the trace once, however their fetch ended.
+fn what_came_is_kept(write: impl FnOnce(&mut Script), words: &str) {
+    let fake = Fake::start(|script| {
+        script.parts = parts(3, 3);
+        write(script);
+    });
+    let file = fake.folder().join("t.json");
+    let mut record = tool();
+    record
+        .arg("--socket")
+        .arg(fake.socket())
+        .arg("record")
+        .arg("-o")
+        .arg(&file);
+    let ended = finish(record.args(["--", "true"]));
+    assert_eq!((ended.status, events(&file)), (Some(1), 3), "{ended:?}");
+    assert!(ended.stderr.contains(words), "{ended:?}");
+    assert!(
+        ended.stderr.contains("; nothing more is recorded"),
+        "{ended:?}"
+    );
+    let fetches = fake
+        .asked()
+        .iter()
+        .filter(|line| line.starts_with("fetch"))
+        .count();
+    assert_eq!(
+        fetches, 1,
+        "after a failure the same events would come again"
+    );
+}
+
+#[test]
+fn a_fetch_that_breaks_ends_the_recording_with_what_came() {
+    let broken = |script: &mut Script| {
+        script.parts.pop();
+        script.broken = Some(Status::internal("the reader is gone"));
+    };
+    what_came_is_kept(broken, "the reader is gone");
+}
+
+#[test]
+fn a_fetch_that_was_not_committed_ends_the_recording_with_what_came() {
+    let refused = |script: &mut Script| script.commit = Some(Status::not_found("no such fetch"));
+    what_came_is_kept(refused, "no such fetch");
 }

@@ -113,7 +113,7 @@ fn figures(outcome: &Outcome) -> String {
 
 fn next_line(target: &Target) -> String {
     let look = match target.file() {
-        Some(file) => format!("look into {}, then ", file.display()),
+        Some(_) => format!("look into {}, then ", target.name()),
         None => String::new(),
     };
     format!(

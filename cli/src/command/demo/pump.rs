@@ -13,8 +13,8 @@ use crate::output::human;
 use crate::record::{Destination, Plan, Session};
 
 /// Rates that are tried, events per second.
-const RATES: [u64; 6] = [
-    500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000,
+const RATES: [u64; 8] = [
+    500_000, 1_000_000, 2_000_000, 3_000_000, 4_000_000, 6_000_000, 8_000_000, 12_000_000,
 ];
 
 /// How long each is kept up.
@@ -26,40 +26,52 @@ const TICK: Duration = Duration::from_millis(1);
 /// Tries one rate after the other until something is lost or the rate is not reached, and says which held.
 pub(super) async fn rate_line(session: &mut Session, program: &Path) -> Result<String, Failure> {
     let mut best = None;
+    let mut end = String::new();
     for rate in RATES {
-        let plan = Plan {
-            command: vec![
-                program.into(),
-                "demo-pump".into(),
-                "--rate".into(),
-                rate.to_string().into(),
-                "--threads".into(),
-                "2".into(),
-            ],
-            ..Plan::default()
-        };
-        let outcome = session.record(plan, Destination::nowhere()?).await?;
-        let whole = outcome.lost == 0 && outcome.failure.is_none() && outcome.status() == 0;
-        if !whole || outcome.signal.is_some() {
+        let outcome = session
+            .record(plan(program, rate), Destination::nowhere()?)
+            .await?;
+        if outcome.signal.is_some() || outcome.failure.is_some() || outcome.status() != 0 {
+            end = ", then it broke off".to_owned();
             break;
         }
-        let reached = outcome.events;
-        best = best.max(Some(reached));
-        // The machine can't emit faster than that, so it can't lose anything either.
-        if reached < rate / 10 * 9 {
+        let claimed = outcome.events + outcome.lost;
+        if outcome.lost > 0 {
+            let (at, lost) = (
+                human::rate(claimed, DURATION),
+                human::percent(outcome.lost, claimed),
+            );
+            end = format!("; at {at} {lost} were lost");
+            break;
+        }
+        best = best.max(Some(outcome.events));
+        // The machine is too busy to emit as fast as that.
+        if outcome.events < rate / 10 * 9 {
             break;
         }
     }
-    Ok(match best {
-        Some(events) => format!(
-            "sustained  no loss at {} from one process, kept up for a second",
-            human::rate(events, DURATION)
-        ),
-        None => format!(
-            "sustained  events were lost at {} already",
-            human::rate(RATES[0], DURATION)
-        ),
-    })
+    let held = match best {
+        Some(events) => format!("no loss at {}", human::rate(events, DURATION)),
+        None => "no rate without a loss was found".to_owned(),
+    };
+    Ok(format!(
+        "sustained  {held} from two threads of a process, kept up for a second{end}"
+    ))
+}
+
+fn plan(program: &Path, rate: u64) -> Plan {
+    let numbers = [
+        "--rate".into(),
+        rate.to_string().into(),
+        "--threads".into(),
+        "2".into(),
+    ];
+    let mut command = vec![program.into(), "demo-pump".into()];
+    command.extend(numbers);
+    Plan {
+        command,
+        ..Plan::default()
+    }
 }
 
 /// The hidden verb that emits. Its status says whether it was armed at all.
