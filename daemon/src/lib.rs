@@ -40,6 +40,6 @@ pub mod service;
 mod strings;
 mod ticker;
 
-pub use config::{Budgets, Config, ConfigError, Flags};
+pub use config::{Budgets, Config, ConfigError, Flags, one_line};
 pub use daemon::{Daemon, Running};
 pub use listen::StartError;

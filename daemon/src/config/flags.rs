@@ -73,3 +73,19 @@ impl Flags {
         Ok(config)
     }
 }
+
+/// Folds the parser's paragraphs into one line: the error and its tips.
+#[must_use]
+pub fn one_line(error: &clap::Error) -> String {
+    let rendered = error.render().to_string();
+    let parts: Vec<String> = rendered
+        .split("\n\n")
+        .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))
+        .filter(|text| {
+            let frame = text.starts_with("Usage:") || text.starts_with("For more information");
+            !text.is_empty() && !frame
+        })
+        .map(|text| text.trim_start_matches("error: ").to_owned())
+        .collect();
+    format!("{} (try --help)", parts.join("; "))
+}

@@ -9,7 +9,7 @@ mod raw;
 use std::path::{Path, PathBuf};
 
 pub use error::ConfigError;
-pub use flags::Flags;
+pub use flags::{Flags, one_line};
 
 /// Folder of the sockets when nothing else is said.
 pub const DEFAULT_FOLDER: &str = "/run/nrt-trace";

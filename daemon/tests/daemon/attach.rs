@@ -7,7 +7,7 @@ use nrt_trace_shm::{WriteMapping, memfd, socket};
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
 
-use crate::support::{Answer, Fake, Host, connect, hello, receive, send, wait_for};
+use crate::support::{Answer, Fake, Host, connect, hello, host_run, receive, send, wait_for};
 
 fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap()
@@ -134,6 +134,15 @@ fn an_attached_producer_that_talks_nonsense_is_cut_off() {
         fake.send_raw(nonsense);
         host.wait_state(fake.id, ProducerState::Detached);
     }
+    // Its gates are closed: it would go on emitting for nobody.
+    host.start(host_run(64)).unwrap();
+    let fake = Fake::attach(&host, "talker");
+    fake.wait_heard::<Go>(1);
+    assert_ne!(fake.gate(0), 0);
+    fake.send_raw(b"nonsense");
+    host.wait_state(fake.id, ProducerState::Detached);
+    assert!(fake.gate(0) == 0 && !fake.is_open());
+    host.stop("", true).unwrap();
     // A second Hello is out of turn.
     let fake = Fake::attach(&host, "talker");
     assert!(fake.send(&Hello::new()));

@@ -3,9 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use nrt_trace_abi::layout::ring;
+use nrt_trace_abi::record::Draft;
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::ProducerState;
 use nrt_trace_proto::v1::trace_part::Part;
+use nrt_trace_ring::Producer;
 use tonic::Code;
 
 use crate::support::{Answer, Fake, Fetched, Host, fetch, hello, host_run, refused, wait_for};
@@ -129,9 +131,16 @@ fn filters_and_limits_leave_the_rest_for_later() {
         (fetched.seqs(fake.id, 0), fetched.end().left),
         (vec![1, 2, 3], 1)
     );
+    fake.emit_many(0, 3);
     host.stop("", false).unwrap();
+    let fetched = host.fetch(limited.clone()).unwrap();
+    assert_eq!(
+        (fetched.seqs(fake.id, 0), fetched.end().left),
+        (vec![4, 5, 6], 1)
+    );
+    assert!(!fetched.end().run_ended, "there is one more");
     let fetched = host.fetch(limited).unwrap();
-    assert_eq!((fetched.seqs(fake.id, 0), fetched.end().left), (vec![4], 0));
+    assert_eq!((fetched.seqs(fake.id, 0), fetched.end().left), (vec![7], 0));
     assert!(fetched.end().run_ended);
 
     let pid = i32::try_from(std::process::id()).unwrap();
@@ -326,6 +335,25 @@ fn names_outlive_their_producer_and_serve_others() {
 }
 
 #[test]
+fn names_of_a_producer_that_was_never_captured_are_kept_too() {
+    let mut host = Host::new();
+    let fake = Fake::attach(&host, "early");
+    let (id, name) = (fake.id, fake.intern("told early"));
+    fake.detach();
+    host.wait_state(id, ProducerState::Detached);
+    host.start(host_run(64)).unwrap();
+    let fetched = host.consume();
+    assert_eq!(
+        fetched
+            .names
+            .iter()
+            .map(|entry| entry.id)
+            .collect::<Vec<_>>(),
+        [name]
+    );
+}
+
+#[test]
 fn executions_of_earlier_fetches_are_explained_to_later_ones() {
     let mut host = Host::new();
     let fake = one(&mut host, 64);
@@ -377,6 +405,18 @@ fn impossible_words_quarantine_their_producer_alone() {
     let rings = bad.rings();
     let tail = &rings.map.words()[rings.layout.ring_word(0).unwrap() + ring::TAIL];
     tail.store(2, Ordering::Relaxed);
+    assert_eq!(host.fetch(fetch()).unwrap().end().events, 0);
+    host.wait_state(bad.id, ProducerState::Quarantined);
+    tail.store(5, Ordering::Relaxed);
+    let ring = &rings.map.words()[rings.layout.ring_word(0).unwrap()..];
+    let ring = Producer::new(ring, rings.layout.geometry()).unwrap();
+    let _ = ring.push(&Draft::default(), || 1);
+    let fetched = host.fetch(fetch()).unwrap();
+    assert_eq!(
+        fetched.end().events,
+        0,
+        "words that became possible again are not believed"
+    );
     good.emit_many(0, 1);
     let fetched = host.consume();
     assert_eq!(fetched.seqs(good.id, 0), [6]);

@@ -1,6 +1,6 @@
 //! Runs of the host and of tokens side by side.
 
-use nrt_trace_abi::message::{Disarm, Go};
+use nrt_trace_abi::message::{Arm, Disarm, Go};
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::ProducerState;
 use tonic::Code;
@@ -87,6 +87,7 @@ fn a_tokens_run_takes_its_producers_out_of_the_hosts() {
     host.stop("", false).unwrap();
     host.start(host_run(64)).unwrap();
     assert!(fake.is_open(), "the next one takes it");
+    assert_eq!(fake.heard::<Arm>(), 3, "once for each run");
 }
 
 #[test]
