@@ -74,10 +74,23 @@ impl Flags {
     }
 }
 
+/// The sockets' variables, and how the parser names the flags that they stand for.
+const VARIABLES: [(&str, &str); 2] = [
+    ("NRT_TRACE_SOCKET", "'--socket <PATH>'"),
+    ("NRT_TRACE_PRODUCER_SOCKET", "'--producer-socket <PATH>'"),
+];
+
 /// Folds the parser's paragraphs into one line: the error and its tips.
 #[must_use]
 pub fn one_line(error: &clap::Error) -> String {
     let rendered = error.render().to_string();
+    let empty = |variable| std::env::var_os(variable).is_some_and(|path| path.is_empty());
+    for (variable, flag) in VARIABLES {
+        // The parser blames the flag, which nobody gave.
+        if rendered.contains(flag) && empty(variable) {
+            return format!("{variable} is set, but to nothing: give it a path, or unset it");
+        }
+    }
     let parts: Vec<String> = rendered
         .split("\n\n")
         .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))

@@ -35,7 +35,11 @@ fn fails(output: &Output, status: i32, words: &[&str]) {
         .lines()
         .filter(|line| line.starts_with("nrt-traced: "))
         .collect();
-    assert_eq!(told.len(), 1, "one line: {text}");
+    assert_eq!(
+        (told.len(), text.lines().count()),
+        (1, 1),
+        "one line: {text}"
+    );
     for word in words {
         assert!(told[0].contains(word), "{word}: {text}");
     }
@@ -127,8 +131,17 @@ fn bad_settings_are_told_in_a_line() {
         .output()
         .unwrap();
     fails(&output, 2, &["/no/such/file"]);
-    let output = traced(folder.path()).arg("--nonsense").output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
+    let output = traced(folder.path()).arg("--sokcet").output().unwrap();
+    fails(&output, 2, &["'--sokcet'", "'--socket'", "--help"]);
+    let output = traced(folder.path())
+        .env("NRT_TRACE_PRODUCER_SOCKET", "")
+        .output()
+        .unwrap();
+    fails(
+        &output,
+        2,
+        &["NRT_TRACE_PRODUCER_SOCKET is set, but to nothing"],
+    );
     let output = traced(folder.path()).arg("--version").output().unwrap();
     assert_eq!(
         String::from_utf8_lossy(&output.stdout).trim(),
