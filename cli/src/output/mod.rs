@@ -6,7 +6,7 @@
 //! | [`table`] | columns for people |
 //! | [`human`] | counts, bytes, times as people write them |
 //! | [`target`] | where a trace goes: which format, which file, whether it can be written |
-//! | [`file`] | a file that appears whole or not at all |
+//! | [`mod@file`] | a file that appears whole or not at all |
 //! | [`document`] | trace parts into a format |
 //! | [`tally`] | events and losses per process and core |
 //! | [`census`] | events per process and type |

@@ -29,25 +29,37 @@ impl Progress {
         }
     }
 
-    /// Shows how far it is.
-    pub(crate) fn show(&mut self, events: u64, bytes: u64, lost: u64) {
+    /// Shows how a recording goes.
+    pub(crate) fn recording(&mut self, events: u64, bytes: u64, lost: u64) {
+        let elapsed = self.started.elapsed();
+        self.draw(|| {
+            let lost = match lost {
+                0 => String::new(),
+                n => format!(", {} lost", human::count(n)),
+            };
+            format!(
+                "{}: {}, {}, {}{lost}",
+                human::span(elapsed),
+                human::events(events),
+                human::rate(events, elapsed),
+                human::bytes(bytes)
+            )
+        });
+    }
+
+    /// Shows how far the writing of the trace is.
+    pub(crate) fn writing(&mut self, events: u64, all: u64) {
+        self.draw(|| format!("writing the trace: {}", human::percent(events, all)));
+    }
+
+    fn draw(&mut self, line: impl FnOnce() -> String) {
         if !self.enabled || self.drawn.is_some_and(|drawn| drawn.elapsed() < EVERY) {
             return;
         }
         self.drawn = Some(Instant::now());
-        let elapsed = self.started.elapsed();
-        let lost = match lost {
-            0 => String::new(),
-            n => format!(", {} lost", human::count(n)),
-        };
-        let line = format!(
-            "\r\x1b[K{}: {}, {}, {}{lost}",
-            human::span(elapsed),
-            human::events(events),
-            human::rate(events, elapsed),
-            human::bytes(bytes)
-        );
-        let _best_effort = stderr().lock().write_all(line.as_bytes());
+        let _best_effort = stderr()
+            .lock()
+            .write_all(format!("\r\x1b[K{}", line()).as_bytes());
     }
 
     /// Takes the line away, before something else is said.

@@ -8,6 +8,7 @@ use super::growing::GrowingFile;
 use crate::error::Failure;
 use crate::output::census::Census;
 use crate::output::document::Document;
+use crate::output::progress::Progress;
 use crate::output::tally::Tally;
 use crate::output::target::{Sink, Target};
 
@@ -24,8 +25,12 @@ pub(crate) struct Written {
 
 /// Writes the trace to its place, and takes the growing file away. If the trace can't be written that file stays, and
 /// the failure says where it is.
-pub(crate) fn finish(mut growing: GrowingFile, target: &Target) -> Result<Written, Failure> {
-    match write(&mut growing, target) {
+pub(crate) fn finish(
+    mut growing: GrowingFile,
+    target: &Target,
+    progress: &mut Progress,
+) -> Result<Written, Failure> {
+    match write(&mut growing, target, progress) {
         Ok(written) => {
             growing.remove();
             Ok(written)
@@ -41,10 +46,15 @@ pub(crate) fn finish(mut growing: GrowingFile, target: &Target) -> Result<Writte
     }
 }
 
-fn write(growing: &mut GrowingFile, target: &Target) -> Result<Written, Failure> {
+fn write(
+    growing: &mut GrowingFile,
+    target: &Target,
+    progress: &mut Progress,
+) -> Result<Written, Failure> {
     let failed = |error| Failure::file("write", target.name(), &error);
     let file = growing.complete()?;
     let mut spool = Spool::open(file).map_err(unreadable)?;
+    let all = spool.events();
     let mut document = Document::new(target.format(), target.open()?).map_err(failed)?;
     let mut summary = Summary::default();
     let mut tally = Tally::default();
@@ -53,6 +63,7 @@ fn write(growing: &mut GrowingFile, target: &Target) -> Result<Written, Failure>
         summary.part(&part);
         tally.part(&part);
         census.part(&part);
+        progress.writing(tally.events(), all);
         document.part(&part).map_err(Broken::Written)
     });
     written.map_err(|broken| match broken {

@@ -1,5 +1,6 @@
 //! One recording, from start to stop.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -75,22 +76,15 @@ pub(super) async fn record(
         failure: None,
     };
     recording.guard(host);
-    if !plan.command.is_empty() {
-        let environment = Environment {
-            token: recording.token.clone(),
-            control_socket: absolute(host.client.socket()),
-            producer_socket: absolute(&host.producer_socket),
-        };
-        let to_stderr = target.as_ref().is_some_and(Target::is_stdout);
-        match Recorded::spawn(&plan.command, &environment, to_stderr) {
-            Ok(child) => recording.child = Some(child),
-            Err(failure) => {
-                recording.stop(true, host).await;
-                return Err(failure);
-            }
+    recording.signal = recording.signals.pending();
+    // A command that is started after the signal would never hear of it.
+    if recording.signal.is_none() {
+        if let Err(failure) = recording.spawn(&plan.command, host, target.as_ref()) {
+            recording.stop(true, host).await;
+            return Err(failure);
         }
+        recording.follow(plan.duration).await;
     }
-    recording.follow(plan.duration).await;
     recording.stop(false, host).await;
     recording.collect_rest().await;
     recording.end(host, target.as_ref()).await
@@ -106,6 +100,26 @@ impl Recording<'_> {
             end_run(&socket, &token);
             remove(folder.as_deref());
         })));
+    }
+
+    /// Starts the command, if there is one.
+    fn spawn(
+        &mut self,
+        command: &[OsString],
+        host: &Host,
+        target: Option<&Target>,
+    ) -> Result<(), Failure> {
+        if command.is_empty() {
+            return Ok(());
+        }
+        let environment = Environment {
+            token: self.token.clone(),
+            control_socket: absolute(host.client.socket()),
+            producer_socket: absolute(&host.producer_socket),
+        };
+        let to_stderr = target.is_some_and(Target::is_stdout);
+        self.child = Some(Recorded::spawn(command, &environment, to_stderr)?);
+        Ok(())
     }
 
     /// Fetches while the command runs, or the time is not over, or nobody wants to stop.
@@ -147,7 +161,7 @@ impl Recording<'_> {
         };
         let got = self.collector.got();
         self.progress
-            .show(got.events, self.collector.bytes(), got.lost);
+            .recording(got.events, self.collector.bytes(), got.lost);
         next
     }
 
@@ -191,9 +205,9 @@ impl Recording<'_> {
     /// Turns the growing file into the trace, and waits for a command that still runs.
     async fn end(mut self, host: &Host, target: Option<&Target>) -> Result<Outcome, Failure> {
         let lasted = self.started.elapsed();
-        self.progress.clear();
         let daemon = self.control.status().await.unwrap_or_default();
         if self.failure.is_some() && !host.is_embedded() {
+            self.progress.clear();
             tell::note(format!(
                 "what was not recorded may still be with the daemon: nrt-tracectl fetch --token {} -o FILE",
                 self.token
@@ -201,7 +215,8 @@ impl Recording<'_> {
         }
         let (got, rate) = (self.collector.got(), self.collector.rate());
         let growing = self.collector.into_growing();
-        let written = target.map(|target| finish(growing, target));
+        let written = target.map(|target| finish(growing, target, &mut self.progress));
+        self.progress.clear();
         let command = match &mut self.child {
             Some(child) => {
                 tell_wait(child, target);

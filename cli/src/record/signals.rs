@@ -110,6 +110,11 @@ impl Signals {
         }
     }
 
+    /// A first signal that has come already.
+    pub(crate) fn pending(&mut self) -> Option<EndSignal> {
+        self.first.try_recv().ok()
+    }
+
     /// Where to leave what must be done if the recording is cut off.
     pub(crate) fn last_act(&self) -> LastActSlot {
         self.last_act.clone()

@@ -69,7 +69,7 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < DEADLINE, "{what} did not come about");
-        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(2));
     }
 }
 
@@ -78,16 +78,37 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(pid, signal).unwrap();
 }
 
-/// Starts a recording whose stderr is kept.
-fn spawn(record: &mut Command) -> Child {
-    record
+/// Starts a recording whose output is kept. The tests may have been started with signals ignored (nohup), which a
+/// recording would rightly leave so: `env` gives it a clean start.
+fn spawn(record: &Command) -> Child {
+    let mut clean = Command::new("env");
+    clean
+        .arg("--default-signal=HUP,INT,TERM")
+        .arg(record.get_program())
+        .args(record.get_args());
+    for (name, value) in record.get_envs() {
+        match value {
+            Some(value) => clean.env(name, value),
+            None => clean.env_remove(name),
+        };
+    }
+    clean
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap()
 }
 
-fn wait(child: Child) -> Ended {
+/// Waits for the end. What it says fits a pipe.
+fn wait(mut child: Child) -> Ended {
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > DEADLINE {
+            child.kill().unwrap();
+        }
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
     let output = child.wait_with_output().unwrap();
     Ended {
         status: output.status.code(),
@@ -256,7 +277,7 @@ fn recordings_at_once_get_their_own_events() {
                 "--threads",
                 "1",
             ];
-            let child = spawn(&mut place.record(&file, &pump));
+            let child = spawn(&place.record(&file, &pump));
             (rate, file, child)
         })
         .collect();
@@ -290,7 +311,7 @@ fn the_file_grows_while_the_command_runs() {
     let (file, part) = (place.path("t.json"), place.path("t.json.part"));
     // The pump emits for a second; the shell waits for ever after it.
     let script = format!("'{PROGRAM}' demo-pump --rate 20000 --threads 1; exec sleep 1000");
-    let child = spawn(&mut place.record(&file, &["--", "sh", "-c", &script]));
+    let child = spawn(&place.record(&file, &["--", "sh", "-c", &script]));
     let size = || fs::metadata(&part).map_or(0, |meta| meta.len());
     until("a part of some size", || size() > 1000);
     let first = size();
@@ -307,7 +328,7 @@ fn a_signal_ends_a_recording_of_the_host_with_its_file() {
     let place = Place::new();
     for (number, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let file = place.path("t.json");
-        let child = spawn(&mut place.record(&file, &[]));
+        let child = spawn(&place.record(&file, &[]));
         until("a recording", || place.path("t.json.part").exists());
         // The handlers are in place before the private daemon's folder is.
         until("a private daemon", || {
@@ -345,7 +366,7 @@ fn a_signal_is_passed_on_and_the_commands_answer_counts() {
         "trap 'exit 5' TERM; : > '{}'; while :; do sleep 0.01; done",
         ready.display()
     );
-    let child = spawn(&mut place.record(&file, &["--", "sh", "-c", &script]));
+    let child = spawn(&place.record(&file, &["--", "sh", "-c", &script]));
     until("the command", || ready.exists());
     signal(&child, Signal::TERM);
     let ended = wait(child);
@@ -361,7 +382,7 @@ fn a_second_signal_leaves_at_once_and_takes_the_run_away() {
         "trap '' INT; echo $$ > '{0}.new'; mv '{0}.new' '{0}'; exec sleep 1000",
         ready.display()
     );
-    let mut child = spawn(&mut place.record(&file, &["--", "sh", "-c", &script]));
+    let mut child = spawn(&place.record(&file, &["--", "sh", "-c", &script]));
     until("the command", || ready.exists());
     assert_eq!(runs(&place), 1);
     signal(&child, Signal::INT);

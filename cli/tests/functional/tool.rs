@@ -3,9 +3,13 @@
 use std::ffi::OsStr;
 use std::process::{Command, Output, Stdio};
 
-/// The program, without anything of this process's environment that it would read.
+/// The program, without anything of this process's environment that it would read, and with signals as they are by
+/// default: what started the tests may ignore some (`nohup`), and the program leaves an ignored signal alone.
 pub(crate) fn tool() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nrt-tracectl"));
+    let mut command = Command::new("env");
+    command
+        .arg("--default-signal=HUP,INT,TERM")
+        .arg(env!("CARGO_BIN_EXE_nrt-tracectl"));
     for variable in [
         "NRT_TRACE_SOCKET",
         "NRT_TRACE_PRODUCER_SOCKET",
