@@ -91,7 +91,7 @@ impl Execution {
             let _wait = i.span(ExecWait { exec_id, model_id });
             self.compute(i, device, input, target)?
         };
-        self.consume(i, &notes, loss);
+        self.consume(i, &device.model, &notes, loss);
         Ok(loss)
     }
 
@@ -194,7 +194,7 @@ impl Execution {
     }
 
     /// Reads the device's notes, and emits what they tell.
-    fn consume(self, i: &Instrument, notes: &Notes, loss: f32) {
+    fn consume(self, i: &Instrument, model: &Model, notes: &Notes, loss: f32) {
         let Self {
             exec_id, model_id, ..
         } = self;
@@ -209,7 +209,7 @@ impl Execution {
         }
         {
             let _errors = i.span(ConsumeErrorNotifications { exec_id, model_id });
-            if !loss.is_finite() {
+            if !loss.is_finite() || !model.is_finite() {
                 let Moment {
                     nc: nc_timestamp_ns,
                     cpu: cpu_timestamp_ns,

@@ -84,6 +84,11 @@ impl Model {
         })
     }
 
+    /// Whether every weight is a number.
+    pub(crate) fn is_finite(&self) -> bool {
+        self.weights.iter().flatten().all(|w| w.is_finite())
+    }
+
     /// Root of the sum of squares of all weights.
     pub(crate) fn norm(&self) -> f64 {
         self.weights

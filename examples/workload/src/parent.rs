@@ -1,6 +1,5 @@
 //! The process that starts the workers, and judges what they did.
 
-use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -61,26 +60,6 @@ pub fn run_parent(config: &Config, launcher: &Launcher) -> Result<Report, Worklo
         workers,
         check,
     })
-}
-
-impl Report {
-    /// Writes the report as JSON.
-    ///
-    /// # Errors
-    ///
-    /// When the file can't be written.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        fs::write(path, serde_json::to_vec_pretty(self)?)
-    }
-
-    /// Reads a report that [`Report::write`] wrote.
-    ///
-    /// # Errors
-    ///
-    /// When the file can't be read, or is no report.
-    pub fn read(path: &Path) -> io::Result<Self> {
-        Ok(serde_json::from_slice(&fs::read(path)?)?)
-    }
 }
 
 /// A worker process; killed and waited for when dropped before its end.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::Path;
+use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +74,24 @@ pub struct Check {
 }
 
 impl Report {
+    /// Writes the report as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be written.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        fs::write(path, serde_json::to_vec_pretty(self)?)
+    }
+
+    /// Reads a report that [`Report::write`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be read, or is no report.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        Ok(serde_json::from_slice(&fs::read(path)?)?)
+    }
+
     /// Events recorded by all workers.
     #[must_use]
     pub fn recorded(&self) -> u64 {
