@@ -28,7 +28,7 @@ pub(crate) fn start(options: Options) -> bool {
         );
     }
     TSC_FORBIDDEN.store(!clock::tsc_allowed(), std::sync::atomic::Ordering::Relaxed);
-    let started = host::spawn_quiet("nrt-trace", move || run(&options));
+    let started = host::spawn_quiet(c"nrt-trace", move || run(&options));
     if let Err(error) = &started {
         log::write(log::WARN, &format!("no background thread: {error}"));
         process::set_status(Status::NoDaemon);

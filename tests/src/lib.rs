@@ -5,6 +5,7 @@
 //! | [`artifacts`] | the programs under test, built once for a test run |
 //! | [`host`] | a folder, sockets, environment and daemon for one test |
 //! | [`run`] | programs under a deadline, with what they said when they fail |
+//! | [`compile`] | C programs against the library of the build tree |
 //! | [`document`] | JSON traces, read strictly |
 //! | [`payload`] | numbered events with a checksum: what the `probe` program emits |
 //! | [`wait`] | conditions with a deadline |
@@ -15,6 +16,7 @@
 #![expect(clippy::panic, reason = "a harness fails a test by panicking")]
 
 pub mod artifacts;
+pub mod compile;
 pub mod document;
 pub mod host;
 pub mod payload;
@@ -22,6 +24,7 @@ pub mod run;
 pub mod wait;
 
 pub use artifacts::{Artifacts, artifacts};
+pub use compile::{Link, compile};
 pub use document::{Document, Event};
 pub use host::Host;
 pub use run::{Ended, Running, run};

@@ -1,15 +1,24 @@
 //! Living in somebody else's process: threads that take no signals, and a word when it forks.
 
+use std::ffi::{CStr, c_void};
 use std::io;
-use std::thread::JoinHandle;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::ShmError;
 
-/// Starts a thread that takes none of the process's signals: handlers of the host program never run on it.
+/// What a quiet thread runs.
+type Body = Box<dyn FnOnce() + Send>;
+
+/// Starts a detached thread that takes none of the process's signals: handlers of the host program never run on it.
+///
+/// It is made by `pthread_create` and not by `std::thread`, because it may be started by a constructor of a library that
+/// is being opened with `dlopen`. The standard library registers a destructor for each of its threads, which takes the
+/// loader's lock, which `dlopen` holds until the constructor returns: a constructor that waits for the thread would wait
+/// in vain. For the same reason `body` should keep away from thread-locals with destructors.
 ///
 /// # Errors
 /// The thread can't be started.
-pub fn spawn_quiet(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+pub fn spawn_quiet(name: &CStr, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let mut all = empty_set();
     // SAFETY: `all` is an initialised signal set.
     unsafe { libc::sigfillset(&raw mut all) };
@@ -18,9 +27,7 @@ pub fn spawn_quiet(name: &str, body: impl FnOnce() + Send + 'static) -> io::Resu
     // SAFETY: both sets are initialised and valid for the call; the mask is this thread's own.
     let blocked =
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) } == 0;
-    let started = std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(body);
+    let started = start(name, Box::new(body));
     if blocked {
         // SAFETY: `before` is the mask that the call above wrote.
         unsafe {
@@ -28,6 +35,43 @@ pub fn spawn_quiet(name: &str, body: impl FnOnce() + Send + 'static) -> io::Resu
         };
     }
     started
+}
+
+fn start(name: &CStr, body: Body) -> io::Result<()> {
+    let argument = Box::into_raw(Box::new(body));
+    let mut thread = std::mem::MaybeUninit::uninit();
+    // SAFETY: `thread` is valid for writing, null asks for default attributes, `enter` has the right type, and `argument`
+    // is what it expects; it is handed over if the call succeeds.
+    let status = unsafe {
+        libc::pthread_create(
+            thread.as_mut_ptr(),
+            std::ptr::null(),
+            enter,
+            argument.cast(),
+        )
+    };
+    if status != 0 {
+        // SAFETY: made by Box::into_raw above, and no thread was started that could have taken it.
+        drop(unsafe { Box::from_raw(argument) });
+        return Err(io::Error::from_raw_os_error(status));
+    }
+    // SAFETY: the call succeeded, so it wrote the thread's handle.
+    let thread = unsafe { thread.assume_init() };
+    // A name that is too long is not set, which does no harm.
+    // SAFETY: the thread is neither joined nor detached yet, so its handle is valid; the name ends with a zero byte.
+    unsafe { libc::pthread_setname_np(thread, name.as_ptr()) };
+    // SAFETY: as above; from here on nobody uses the handle.
+    unsafe { libc::pthread_detach(thread) };
+    Ok(())
+}
+
+/// The quiet thread's first function.
+extern "C" fn enter(argument: *mut c_void) -> *mut c_void {
+    // SAFETY: `start` passes a pointer made by Box::into_raw from a boxed Body, and gives it up.
+    let body = unsafe { Box::from_raw(argument.cast::<Body>()) };
+    // A panic must not unwind into the C library; it has been told by the panic hook, and the thread ends.
+    let _told = catch_unwind(AssertUnwindSafe(*body));
+    std::ptr::null_mut()
 }
 
 fn empty_set() -> libc::sigset_t {
@@ -97,12 +141,11 @@ mod tests {
     fn a_quiet_thread_blocks_signals_and_its_parent_does_not() {
         let before = blocked_signals(gettid());
         let (send, receive) = std::sync::mpsc::channel();
-        let thread = spawn_quiet("quiet", move || {
+        spawn_quiet(c"quiet", move || {
             send.send(blocked_signals(gettid())).unwrap();
         })
         .unwrap();
         let inside = receive.recv().unwrap();
-        thread.join().unwrap();
         assert_eq!(blocked_signals(gettid()), before);
         let sigprof = 1 << (libc::SIGPROF - 1);
         assert_eq!((inside & sigprof, before & sigprof), (sigprof, 0));
