@@ -35,7 +35,7 @@ pub fn compile(host: &Host, source: &str, link: Link) -> PathBuf {
         compiler.args([&format!("-L{library}"), "-lnrt_trace"]);
         compiler.arg(format!("-Wl,-rpath,{library}"));
     }
-    compiler.arg("-ldl");
+    compiler.args(["-ldl", "-lm"]);
     run(compiler).ok();
     made
 }

@@ -2,10 +2,10 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`artifacts`] | the programs under test, built once for a test run |
+//! | [`mod@artifacts`] | the programs under test, built once for a test run |
 //! | [`host`] | a folder, sockets, environment and daemon for one test |
-//! | [`run`] | programs under a deadline, with what they said when they fail |
-//! | [`compile`] | C programs against the library of the build tree |
+//! | [`mod@run`] | programs under a deadline, with what they said when they fail |
+//! | [`mod@compile`] | C programs against the library of the build tree |
 //! | [`document`] | JSON traces, read strictly |
 //! | [`payload`] | numbered events with a checksum: what the `probe` program emits |
 //! | [`wait`] | conditions with a deadline |

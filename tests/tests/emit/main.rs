@@ -1,6 +1,10 @@
 //! Emit is safe wherever a program may call it from, and does nothing that a program could notice.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 mod anywhere;
 mod unnoticed;

@@ -2,43 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use nrt_trace_tests::payload::numbers;
-use nrt_trace_tests::{Document, Host, artifacts, run};
+use nrt_trace_tests::{Document, Host, Link, artifacts, compile, run};
 use serde_json::Value;
 
 use crate::checks::{assert_no_hole, assert_whole};
 
-/// Compiles a C file of the workspace against header and library, as the README says, into the host's folder.
-fn compile(host: &Host, source: &str) -> PathBuf {
-    let made = host.path(Path::new(source).file_stem().unwrap());
-    let library = artifacts().library.parent().unwrap().display();
-    let mut compiler = Command::new("cc");
-    compiler.args([
-        "-std=c11",
-        "-O2",
-        "-Wall",
-        "-Wextra",
-        "-Wpedantic",
-        "-Werror",
-        "-pthread",
-    ]);
-    compiler
-        .arg("-I")
-        .arg(&artifacts().include)
-        .arg("-o")
-        .arg(&made);
-    compiler.arg(artifacts().workspace.join(source));
-    compiler.args([
-        &format!("-L{library}"),
-        "-lnrt_trace",
-        &format!("-Wl,-rpath,{library}"),
-        "-lm",
-    ]);
-    run(compiler).ok();
-    made
+/// A C file of the workspace, linked as the README says.
+fn linked(host: &Host, source: &str) -> PathBuf {
+    compile(host, source, Link::Linked)
 }
 
 fn count(document: &Document) -> BTreeMap<String, u64> {
@@ -54,7 +28,7 @@ fn count(document: &Document) -> BTreeMap<String, u64> {
 #[test]
 fn the_training_step_in_c_is_recorded_as_it_counts_itself() {
     let host = Host::new();
-    let program = compile(&host, "examples/c/train_step.c");
+    let program = linked(&host, "examples/c/train_step.c");
     let program = program.to_str().unwrap();
     let ended = host
         .tracectl(&["record", "-o", "t.json", "--", program, "3", "30", "16"])
@@ -113,7 +87,7 @@ fn the_training_step_in_c_is_recorded_as_it_counts_itself() {
 #[test]
 fn without_a_daemon_a_c_program_runs_as_if_nothing_were_there() {
     let host = Host::new();
-    let mut program = host.command(compile(&host, "examples/c/train_step.c"));
+    let mut program = host.command(linked(&host, "examples/c/train_step.c"));
     program.args(["2", "20", "8"]);
     let ended = run(program).ok();
     assert!(ended.text().starts_with("{\"ok\":true"), "{ended}");
@@ -124,7 +98,7 @@ fn without_a_daemon_a_c_program_runs_as_if_nothing_were_there() {
 fn every_way_to_end_leaves_every_event() {
     let host = Host::with_daemon();
     host.tracectl(&["start"]).ok();
-    let program = compile(&host, "tests/c/ends.c");
+    let program = linked(&host, "tests/c/ends.c");
     let ends: [(&str, Option<i32>); 6] = [
         ("return", None),
         ("exit", None),
@@ -169,7 +143,7 @@ fn the_build_files_of_the_example_work_as_documented() {
 fn a_forked_child_is_a_process_of_its_own_and_takes_nothing_from_its_parent() {
     for mode in [&["1000", "wait"][..], &["1000"]] {
         let host = Host::new();
-        let program = compile(&host, "tests/c/forks.c");
+        let program = linked(&host, "tests/c/forks.c");
         let record = ["record", "-o", "t.json", "--", program.to_str().unwrap()];
         let ended = host.tracectl(&[&record[..], mode].concat()).ok();
         let text = ended.text();
