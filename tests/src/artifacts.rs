@@ -139,7 +139,11 @@ impl Place {
             .parent()
             .context("the test is not in a target folder")?;
         let profile_name = name(profile).context("a profile's name is text")?;
-        if above.join("CACHEDIR.TAG").exists() {
+        // cargo writes the first into every target folder, and the second only into one that it made itself.
+        if [".rustc_info.json", "CACHEDIR.TAG"]
+            .iter()
+            .any(|mark| above.join(mark).exists())
+        {
             return Ok(Self {
                 target: above.to_owned(),
                 triple: None,
