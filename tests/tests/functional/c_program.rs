@@ -125,14 +125,10 @@ fn every_way_to_end_leaves_every_event() {
 #[test]
 fn the_build_files_of_the_example_work_as_documented() {
     let host = Host::new();
-    let profile = artifacts().library.parent().unwrap();
+    let library = artifacts().library.parent().unwrap();
     let mut make = host.command("make");
     make.arg("-C").arg(artifacts().workspace.join("examples/c"));
-    make.arg(format!(
-        "PROFILE={}",
-        profile.file_name().unwrap().to_str().unwrap()
-    ));
-    make.arg(format!("TARGET={}", profile.parent().unwrap().display()));
+    make.arg(format!("LIBDIR={}", library.display()));
     make.arg(format!("OUT={}", host.path("").display()));
     run(make).ok();
     assert!(fs::metadata(host.path("train_step")).unwrap().is_file());
