@@ -23,6 +23,13 @@ pub(crate) fn judge(config: &Config, replicas: &[ReplicaOutcome]) -> Check {
             ..Check::default()
         };
     };
+    if replicas.len() != config.replicas() {
+        failures.push(format!(
+            "{} of {} replicas have a result",
+            replicas.len(),
+            config.replicas()
+        ));
+    }
     if replicas.iter().any(|r| r.losses.len() != config.steps) {
         failures.push("a replica did not do every step".to_owned());
     }
@@ -126,5 +133,6 @@ mod tests {
             fails(&|r| r.iter_mut().for_each(|r| r.losses[4] = f32::NAN)).contains("not a number")
         );
         assert!(fails(&Vec::clear).contains("no replica"));
+        assert!(fails(&|r| drop(r.pop())).contains("1 of 2 replicas"));
     }
 }
