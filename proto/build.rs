@@ -8,6 +8,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed={file}");
     }
     let descriptors = protox::compile(files, ["."])?;
-    tonic_prost_build::configure().bytes(".nrt.trace.v1.Records.packed").compile_fds(descriptors)?;
+    tonic_prost_build::configure()
+        .bytes(".nrt.trace.v1.Records.packed")
+        .compile_fds(descriptors)?;
     Ok(())
 }
