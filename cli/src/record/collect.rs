@@ -144,9 +144,13 @@ impl Collector {
                 "the daemon ended a fetch in the middle".to_owned(),
             ));
         };
+        let anything = begin.is_none();
         self.growing.keep()?;
-        self.client.commit(end.fetch_id).await?;
-        if begin.is_none() {
+        // Nothing new needs no commit, but for the last one, with which the run is over for the daemon.
+        if anything || end.run_ended {
+            self.client.commit(end.fetch_id).await?;
+        }
+        if anything {
             self.growing.part(Part::End(end))?;
         }
         Ok((self.events - before, end.run_ended))
