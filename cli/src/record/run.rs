@@ -63,6 +63,13 @@ pub(super) async fn record(
         .start(start_request(token.clone(), plan.capture))
         .await?;
     tell_start(&reply);
+    if token.is_empty() && host.is_embedded() {
+        tell::warning(format!(
+            "only programs that are started with NRT_TRACE_PRODUCER_SOCKET={} will be in it; to record the whole host, \
+             start nrt-traced first",
+            host.producer_socket.display()
+        ));
+    }
     let capacity = reply.run.map_or(0, |run| run.max_events_per_nc);
     let mut recording = Recording {
         signals,

@@ -355,6 +355,8 @@ fn a_duration_ends_a_recording_of_the_host() {
     let file = place.path("t.json");
     let ended = finish(&mut place.record(&file, &["--duration", "50ms"]));
     assert_eq!((ended.status, events(&file)), (Some(0), 0), "{ended:?}");
+    let words = "only programs that are started with NRT_TRACE_PRODUCER_SOCKET=";
+    assert!(ended.stderr.contains(words), "{ended:?}");
 }
 
 #[test]
@@ -522,6 +524,28 @@ fn ctrl_c_on_a_terminal_reaches_the_command_once() {
         "no progress in {screen:?}"
     );
     assert_eq!(events(&file), 0);
+}
+
+/// A command in a session of its own hears nothing from the terminal; nor must it from the recording, which takes the
+/// terminal to have told it. The recording ends by itself then, and waits for the command.
+#[test]
+fn ctrl_c_on_a_terminal_is_not_passed_on() {
+    let place = Place::new();
+    let (file, ready, got) = (place.path("t.json"), place.path("ready"), place.path("got"));
+    let script = format!(
+        "trap 'echo INT > \"{got}\"' INT; : > '{ready}'; until [ -e '{file}' ]; do sleep 0.01; done; exit 4",
+        got = got.display(),
+        ready = ready.display(),
+        file = file.display()
+    );
+    let command = place.record(&file, &["--", "setsid", "sh", "-c", &script]);
+    let (mut child, mut terminal) = on_terminal(&command);
+    until("the command", || ready.exists());
+    terminal.keyboard.write_all(&[3]).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+    let screen = terminal.screen.join().unwrap();
+    assert!(screen.contains("waiting for setsid"), "{screen}");
+    assert!(!got.exists(), "{screen}");
 }
 
 /// Events that came are in the trace once, however their fetch ended.
