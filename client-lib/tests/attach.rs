@@ -92,10 +92,14 @@ impl Daemon {
         assert_eq!((disarmed.generation, disarmed.quiescent), (generation, 1));
     }
 
-    fn names(&mut self) -> Vec<String> {
+    /// The first `count` names, which come one by one.
+    fn names(&mut self, count: usize) -> Vec<String> {
         let mut names = Vec::new();
-        self.names
-            .poll(|_, bytes, _| names.push(String::from_utf8(bytes.to_vec()).unwrap()));
+        poll(|| {
+            self.names
+                .poll(|_, bytes, _| names.push(String::from_utf8(bytes.to_vec()).unwrap()));
+            (names.len() >= count).then_some(())
+        });
         names
     }
 }
@@ -170,10 +174,7 @@ fn a_program_attaches_records_and_outlives_the_daemon() {
     let during = tracer.intern(0, "during the run");
     assert_eq!(tracer.intern(3, "during the run"), during, "told once");
     assert_ne!(before, during);
-    assert_eq!(
-        poll(|| Some(daemon.names()).filter(|names| !names.is_empty())).concat(),
-        "before the daemonduring the run"
-    );
+    assert_eq!(daemon.names(2), ["before the daemon", "during the run"]);
 
     // Four threads on two NCs, a type that is filtered out, an NC without a ring, one that can't be.
     let begun = realtime_ns();
@@ -257,10 +258,7 @@ fn a_program_attaches_records_and_outlives_the_daemon() {
     drop(daemon);
     let _id = tracer.emit(Event::instant(EventType::Generic, 1));
     let (mut daemon, _) = Daemon::accept(&listener);
-    assert_eq!(
-        poll(|| Some(daemon.names()).filter(|names| !names.is_empty())).concat(),
-        "before the daemonduring the run"
-    );
+    assert_eq!(daemon.names(2), ["before the daemon", "during the run"]);
     let mapping = daemon.arm(&layout, 1);
     daemon.go(gate::ALL_TYPES, 1);
     assert!(tracer.wait_armed(PATIENCE));
