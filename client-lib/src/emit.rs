@@ -35,20 +35,7 @@ pub fn emit_raw(
     if !gate::passes(open, trace_type) {
         return 0;
     }
-    record(
-        open,
-        nc,
-        Draft {
-            trace_type,
-            phase,
-            nc_idx,
-            thread_id: 0,
-            tracking_id,
-            timestamp_ns: 0,
-            data: *data,
-            nrta_seq_id,
-        },
-    )
+    record(open, nc, trace_type, phase, tracking_id, data, nrta_seq_id)
 }
 
 /// The gate words, for the C header's inline gate: word `nc` has a bit for each enabled type.
@@ -57,9 +44,19 @@ pub fn gate_words() -> &'static [ReadWord] {
     &CONTROL.words()[control::GATES..control::GATES + MAX_NCS]
 }
 
-/// The part of an emit whose gate is open.
-#[inline]
-fn record(open: u64, nc: u32, draft: Draft) -> u64 {
+/// The part of an emit whose gate is open. A function of its own, so that the closed gate, which is what most programs
+/// pass most of the time, needs no stack frame.
+#[inline(never)]
+fn record(
+    open: u64,
+    nc: u32,
+    trace_type: u32,
+    phase: u32,
+    tracking_id: u64,
+    data: &[u64; 5],
+    nrta_seq_id: Option<u64>,
+) -> u64 {
+    let nc_idx = if (nc as usize) < MAX_NCS { nc } else { 0 };
     let Some(inside) = threads::enter(process::instance()) else {
         return 0;
     };
@@ -69,20 +66,24 @@ fn record(open: u64, nc: u32, draft: Draft) -> u64 {
     if segment.gate_generation != gate::generation(open) {
         return 0; // the gate is of a run that has ended, or whose segment is not here yet
     }
-    if nc != draft.nc_idx {
+    if nc != nc_idx {
         segment.count_out_of_range();
     }
-    let Some(ring) = segment.ring(draft.nc_idx as usize) else {
+    let Some(ring) = segment.ring(nc_idx as usize) else {
         segment.count_no_ring();
         return 0;
     };
-    match ring.push(
-        &Draft {
-            thread_id: inside.tid(),
-            ..draft
-        },
-        || now(&inside),
-    ) {
+    let draft = Draft {
+        trace_type,
+        phase,
+        nc_idx,
+        thread_id: inside.tid(),
+        tracking_id,
+        timestamp_ns: 0,
+        data: *data,
+        nrta_seq_id,
+    };
+    match ring.push(&draft, || now(&inside)) {
         Outcome::Stored { tracking_id, .. } => tracking_id,
         Outcome::Dropped(_) => 0,
     }
