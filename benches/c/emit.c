@@ -28,6 +28,7 @@ struct job {
     uint64_t events;
     int core;
     int single;
+    int inlined;
     double ns;
     uint32_t *ticks; /* histogram of single calls, in ticks */
     uint64_t empty;
@@ -54,7 +55,12 @@ static void *work(void *argument) {
     nrt_sys_trace_new_event(job->type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, job->nc, 0, &data);
     pthread_barrier_wait(job->start);
     double begin = now_ns();
-    if (!job->single) {
+    if (job->inlined) {
+        for (uint64_t n = 0; n < job->events; n++) {
+            data.words[0] = n;
+            nrt_trace_event(job->type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, job->nc, 0, &data);
+        }
+    } else if (!job->single) {
         for (uint64_t n = 0; n < job->events; n++) {
             data.words[0] = n;
             nrt_sys_trace_new_event(job->type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, job->nc, 0, &data);
@@ -108,7 +114,8 @@ int main(void) {
             job->core = core + count;
             job->start = &start;
             job->single = strcmp(engine, "latency") == 0;
-            job->type = strcmp(engine, "filtered") == 0 ? NRT_SYS_TRACE_EVENT_TYPE_GENERIC
+            job->inlined = strncmp(engine, "inline", 6) == 0;
+            job->type = strcmp(engine, "filtered") == 0 || strcmp(engine, "inline-filtered") == 0 ? NRT_SYS_TRACE_EVENT_TYPE_GENERIC
                                                          : NRT_SYS_TRACE_EVENT_TYPE_EXECUTE_API;
             job->ticks = job->single ? calloc(BUCKETS, sizeof *job->ticks) : NULL;
             count++;

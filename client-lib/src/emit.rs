@@ -16,7 +16,7 @@ use crate::process::{self, CONTROL, TSC_FORBIDDEN};
 ///
 /// The typed front is [`crate::Tracer::emit`]; this one takes the numbers as they stand in the record. A `tracking_id`
 /// of 0 asks for an id of the event's own. An `nc` of 256 or more is counted and recorded as 0; a `trace_type` of 46 or
-/// more is not recorded.
+/// more is not recorded. No `data` is five zeros.
 ///
 /// Gates are asked in the order capturing, NC, type, by one load: the daemon keeps the answer to all of them in the
 /// NC's word of the control page.
@@ -26,64 +26,144 @@ pub fn emit_raw(
     phase: u32,
     nc: u32,
     tracking_id: u64,
-    data: &[u64; 5],
-    nrta_seq_id: Option<u64>,
+    data: Option<&[u64; 5]>,
 ) -> u64 {
-    let nc_idx = if (nc as usize) < MAX_NCS { nc } else { 0 };
+    let Some(word) = gate_words().get(nc as usize) else {
+        return out_of_range(trace_type, phase, tracking_id, data, None);
+    };
     // Relaxed: the word says all it has to say by itself.
-    let open = CONTROL.words()[control::GATES + nc_idx as usize].get();
-    if !gate::passes(open, trace_type) {
+    let gate = word.get();
+    if !gate::passes(gate, trace_type) {
         return 0;
     }
-    record(open, nc, trace_type, phase, tracking_id, data, nrta_seq_id)
+    record(trace_type, phase, nc, tracking_id, data, gate)
+}
+
+/// [`emit_raw`], for an event that belongs to an asynchronous request.
+#[inline]
+pub fn emit_raw_with_seq(
+    trace_type: u32,
+    phase: u32,
+    nc: u32,
+    tracking_id: u64,
+    data: Option<&[u64; 5]>,
+    nrta_seq_id: u64,
+) -> u64 {
+    let Some(word) = gate_words().get(nc as usize) else {
+        return out_of_range(trace_type, phase, tracking_id, data, Some(nrta_seq_id));
+    };
+    let gate = word.get();
+    if !gate::passes(gate, trace_type) {
+        return 0;
+    }
+    record_with_seq(trace_type, phase, nc, tracking_id, data, gate, nrta_seq_id)
 }
 
 /// The gate words, for the C header's inline gate: word `nc` has a bit for each enabled type.
+#[inline]
 #[must_use]
-pub fn gate_words() -> &'static [ReadWord] {
-    &CONTROL.words()[control::GATES..control::GATES + MAX_NCS]
+pub fn gate_words() -> &'static [ReadWord; MAX_NCS] {
+    CONTROL.words_at::<{ control::GATES }, MAX_NCS>()
 }
 
-/// The part of an emit whose gate is open. A function of its own, so that the closed gate, which is what most programs
-/// pass most of the time, needs no stack frame.
+/// The part of an emit whose gate is open.
+///
+/// With the C calling convention, and its first five arguments where the C ABI's own function has them: that one's
+/// whole work is then the gate and a jump, without a frame, which is what most calls of most programs are.
 #[inline(never)]
-fn record(
-    open: u64,
+extern "C" fn record(
+    trace_type: u32,
+    phase: u32,
     nc: u32,
+    tracking_id: u64,
+    data: Option<&[u64; 5]>,
+    gate: u64,
+) -> u64 {
+    store(trace_type, phase, nc, tracking_id, data, gate, None)
+}
+
+/// [`record`] of an event that belongs to an asynchronous request.
+#[inline(never)]
+extern "C" fn record_with_seq(
+    trace_type: u32,
+    phase: u32,
+    nc: u32,
+    tracking_id: u64,
+    data: Option<&[u64; 5]>,
+    gate: u64,
+    nrta_seq_id: u64,
+) -> u64 {
+    store(
+        trace_type,
+        phase,
+        nc,
+        tracking_id,
+        data,
+        gate,
+        Some(nrta_seq_id),
+    )
+}
+
+/// Records an event whose NC index was 256 or more as one of NC 0, and counts it.
+#[cold]
+#[inline(never)]
+fn out_of_range(
     trace_type: u32,
     phase: u32,
     tracking_id: u64,
-    data: &[u64; 5],
+    data: Option<&[u64; 5]>,
     nrta_seq_id: Option<u64>,
 ) -> u64 {
-    let nc_idx = if (nc as usize) < MAX_NCS { nc } else { 0 };
+    let gate = gate_words()[0].get();
+    if !gate::passes(gate, trace_type) {
+        return 0;
+    }
+    if let Some(inside) = threads::enter(process::instance())
+        && let Some(segment) = process::segment().get(&inside)
+        && segment.gate_generation == gate::generation(gate)
+    {
+        segment.count_out_of_range();
+    }
+    store(trace_type, phase, 0, tracking_id, data, gate, nrta_seq_id)
+}
+
+#[inline(always)]
+fn store(
+    trace_type: u32,
+    phase: u32,
+    nc: u32,
+    tracking_id: u64,
+    data: Option<&[u64; 5]>,
+    gate: u64,
+    nrta_seq_id: Option<u64>,
+) -> u64 {
     let Some(inside) = threads::enter(process::instance()) else {
         return 0;
     };
     let Some(segment) = process::segment().get(&inside) else {
         return 0;
     };
-    if segment.gate_generation != gate::generation(open) {
+    if segment.gate_generation != gate::generation(gate) {
         return 0; // the gate is of a run that has ended, or whose segment is not here yet
     }
-    if nc != nc_idx {
-        segment.count_out_of_range();
-    }
-    let Some(ring) = segment.ring(nc_idx as usize) else {
+    let Some(ring) = segment.ring(nc as usize) else {
         segment.count_no_ring();
         return 0;
     };
-    let draft = Draft {
-        trace_type,
-        phase,
-        nc_idx,
-        thread_id: inside.tid(),
-        tracking_id,
-        timestamp_ns: 0,
-        data: *data,
-        nrta_seq_id,
-    };
-    match ring.push(&draft, || now(&inside)) {
+    let outcome = ring.push(|seq| {
+        Draft {
+            trace_type,
+            phase,
+            nc_idx: nc,
+            thread_id: inside.tid(),
+            tracking_id,
+            timestamp_ns: now(&inside),
+            data: *data.unwrap_or(&[0; 5]),
+            nrta_seq_id,
+        }
+        .finish(seq)
+    });
+    match outcome {
         Outcome::Stored { tracking_id, .. } => tracking_id,
         Outcome::Dropped(_) => 0,
     }
@@ -92,15 +172,23 @@ fn record(
 /// `CLOCK_REALTIME` in ns: by the time stamp counter where the daemon says how.
 #[inline]
 fn now(inside: &Inside) -> u64 {
-    let page = CONTROL.words();
-    // SYNC(clock): Acquire, so that a copy is read after the selector that points to it.
-    if LoadWord::load(&page[control::CLOCK_MODE], Ordering::Acquire) != control::CLOCK_MODE_TSC
-        || TSC_FORBIDDEN.load(Ordering::Relaxed)
-    {
+    // SYNC(clock): Acquire, so that a copy is read after the selector that points to it. What the thread keeps under
+    // this selector it took when the counter was to be used; a page that says otherwise has another selector.
+    let selector = LoadWord::load(&CONTROL.words()[control::CLOCK_SELECT], Ordering::Acquire);
+    match inside.clock(selector) {
+        Some(params) => params.ns_at(clock::tsc()),
+        None => now_by_page(inside),
+    }
+}
+
+/// The time, by what the page says of the clock now.
+#[cold]
+fn now_by_page(inside: &Inside) -> u64 {
+    let mode = LoadWord::load(&CONTROL.words()[control::CLOCK_MODE], Ordering::Acquire);
+    if mode != control::CLOCK_MODE_TSC || TSC_FORBIDDEN.load(Ordering::Relaxed) {
         return clock::realtime_ns();
     }
-    let selector = LoadWord::load(&page[control::CLOCK_SELECT], Ordering::Acquire);
-    match inside.clock(selector).or_else(|| read_clock(inside)) {
+    match read_clock(inside) {
         Some(params) => params.ns_at(clock::tsc()),
         None => clock::realtime_ns(),
     }
@@ -108,7 +196,6 @@ fn now(inside: &Inside) -> u64 {
 
 /// Takes the clock's parameters from the page: at most two looks, then the thread's last ones. The daemon may be
 /// stopped or killed in the middle of an update; nobody waits for it.
-#[cold]
 fn read_clock(inside: &Inside) -> Option<ClockParams> {
     let page = CONTROL.words();
     for _ in 0..2 {

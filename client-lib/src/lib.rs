@@ -53,7 +53,7 @@ mod session;
 mod span;
 mod tracer;
 
-pub use emit::{emit_raw, gate_words};
+pub use emit::{emit_raw, emit_raw_with_seq, gate_words};
 pub use event::{Event, StringId, TrackingId};
 pub use names::intern_bytes;
 pub use nrt_trace_model::event::{Category, EventType, Phase};

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use nrt_trace_shm::clock::realtime_ns;
 use nrt_trace_shm::page::{MappedPage, WipedOnFork};
 use nrt_trace_shm::publish::Published;
 
@@ -48,8 +49,11 @@ pub(crate) fn instance() -> u64 {
 }
 
 /// Makes threads register themselves afresh: called once for each attach.
+///
+/// The number is the time: a count would start over in a forked child, whose thread still carries its parent's number,
+/// slot and thread id in its thread-local storage.
 pub(crate) fn new_instance() {
-    WORDS.get().0.fetch_add(1, Ordering::Relaxed);
+    WORDS.get().0.store(realtime_ns().max(1), Ordering::Relaxed);
 }
 
 #[inline]

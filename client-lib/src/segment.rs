@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nrt_trace_abi::layout::{SegmentLayout, segment};
 use nrt_trace_ring::Producer;
+use nrt_trace_shm::rings::Rings;
 use nrt_trace_shm::{ShmError, WriteMapping, memfd};
 
-/// The mapping with the layout that this process checked.
+/// The rings of a run.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    mapping: WriteMapping,
-    layout: SegmentLayout,
+    rings: Box<Rings>,
     /// The low 16 bits of the run's generation, as gates carry them.
     pub(crate) gate_generation: u64,
 }
@@ -40,21 +40,15 @@ impl Segment {
             return Err(BadSegment::Header);
         }
         Ok(Self {
-            mapping,
-            layout,
+            rings: Rings::new(mapping, &layout).ok_or(BadSegment::Header)?,
             gate_generation: generation & 0xFFFF,
         })
     }
 
     /// The ring of an NC, if it has one.
     #[inline]
-    pub(crate) fn ring(&self, nc: usize) -> Option<Producer<'_>> {
-        let first = self.layout.ring_word(nc)?;
-        let words = self
-            .mapping
-            .words()
-            .get(first..first + self.layout.ring_words())?;
-        Producer::new(words, self.layout.geometry())
+    pub(crate) fn ring(&self, nc: usize) -> Option<&Producer<'_>> {
+        self.rings.get(nc)
     }
 
     /// Counts an event for an NC without a ring.
@@ -70,7 +64,7 @@ impl Segment {
     }
 
     fn count(&self, at: usize) {
-        if let Some(word) = self.mapping.words().get(at) {
+        if let Some(word) = self.rings.words().get(at) {
             AtomicU64::fetch_add(word, 1, Ordering::Relaxed);
         }
     }

@@ -8,7 +8,9 @@ use nrt_trace_abi::layout::control;
 use crate::event::{Event, StringId, TrackingId};
 use crate::process::{self, CONTROL, Status};
 use crate::span::Span;
-use crate::{EventType, background, emit_raw, environment, fork, intern_bytes};
+use crate::{
+    EventType, background, emit_raw, emit_raw_with_seq, environment, fork, intern_bytes,
+};
 
 /// What a program says of itself when it attaches. The environment has the last word, see the crate's documentation.
 #[derive(Clone, Debug, Default)]
@@ -68,22 +70,6 @@ impl Tracer {
     #[inline]
     #[must_use = "the id of a start belongs into its stop; for others, drop it with `let _ =`"]
     pub fn emit(&self, event: Event) -> Option<TrackingId> {
-        self.record(event, None)
-    }
-
-    /// [`Tracer::emit`], for an event that belongs to an asynchronous request.
-    #[inline]
-    #[must_use = "the id of a start belongs into its stop; for others, drop it with `let _ =`"]
-    pub fn emit_with_seq(&self, event: Event, nrta_seq_id: u64) -> Option<TrackingId> {
-        self.record(event, Some(nrta_seq_id))
-    }
-
-    #[inline]
-    #[expect(
-        clippy::unused_self,
-        reason = "a tracer is the proof that attaching was asked for"
-    )]
-    fn record(self, event: Event, nrta_seq_id: Option<u64>) -> Option<TrackingId> {
         let Event {
             kind,
             phase,
@@ -92,15 +78,35 @@ impl Tracer {
             data,
         } = event;
         let tracking = tracking.map_or(0, |id| id.0);
-        let id = emit_raw(
+        recorded(emit_raw(
             kind.value(),
             phase.value(),
             nc,
             tracking,
-            &data,
+            Some(&data),
+        ))
+    }
+
+    /// [`Tracer::emit`], for an event that belongs to an asynchronous request.
+    #[inline]
+    #[must_use = "the id of a start belongs into its stop; for others, drop it with `let _ =`"]
+    pub fn emit_with_seq(&self, event: Event, nrta_seq_id: u64) -> Option<TrackingId> {
+        let Event {
+            kind,
+            phase,
+            nc,
+            tracking,
+            data,
+        } = event;
+        let tracking = tracking.map_or(0, |id| id.0);
+        recorded(emit_raw_with_seq(
+            kind.value(),
+            phase.value(),
+            nc,
+            tracking,
+            Some(&data),
             nrta_seq_id,
-        );
-        if id == 0 { None } else { Some(TrackingId(id)) }
+        ))
     }
 
     /// Starts a span that ends when the guard goes out of scope.
@@ -127,6 +133,11 @@ impl Tracer {
         fork::attach_again();
         wait(timeout, false)
     }
+}
+
+#[inline]
+fn recorded(id: u64) -> Option<TrackingId> {
+    if id == 0 { None } else { Some(TrackingId(id)) }
 }
 
 /// Waits until armed, or with `give_up` until it is plain that there is nothing to wait for.

@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let (map, layout) = rings.recv()?;
     let first = layout.ring_word(0).ok_or("no ring")?;
-    let ring = Producer::new(&map.words()[first..], layout.geometry()).ok_or("a short ring")?;
+    let ring = Producer::new(&map.words()[first..], *layout.geometry()).ok_or("a short ring")?;
     let began = Instant::now();
     for n in 0..events {
         let trace_type = STEP[usize::try_from(n)? % STEP.len()];
@@ -70,14 +70,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         } else {
             [exec, exec, exec, 0, 0]
         };
-        let _ = ring.push(
-            &Draft {
-                trace_type,
-                data,
-                ..Draft::default()
-            },
-            || n,
-        );
+        let draft = Draft {
+            trace_type,
+            timestamp_ns: n,
+            data,
+            ..Draft::default()
+        };
+        let _ = ring.push(|seq| draft.finish(seq));
     }
     report("emitted", events, began);
 

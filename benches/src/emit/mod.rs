@@ -74,13 +74,15 @@ impl Shape {
 }
 
 /// The cases of a row, in the order of the table's columns: name, which worker, its engine.
-const CASES: [(&str, Kind, &str); 6] = [
+const CASES: [(&str, Kind, &str); 8] = [
     ("a original", Kind::Rust, "original"),
     ("b Rust", Kind::Rust, "api"),
     ("c C ABI", Kind::C, "recorded"),
     ("d not capturing", Kind::Off, "recorded"),
     ("e filtered", Kind::C, "filtered"),
     ("f floor", Kind::Rust, "floor"),
+    ("d inline gate", Kind::Off, "inline"),
+    ("e inline gate", Kind::C, "inline-filtered"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

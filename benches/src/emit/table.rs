@@ -11,7 +11,7 @@ use super::CASES;
 pub(crate) struct Row {
     shape: &'static str,
     ring: u64,
-    /// ns per event and thread, in the order of the cases a to f.
+    /// ns per event and thread, in the order of the cases.
     ns: [f64; CASES.len()],
     /// Each case by (a), the original's engine.
     to_original: [f64; CASES.len()],

@@ -529,8 +529,34 @@ uint64_t nrt_sys_trace_new_event_with_seq(nrt_sys_trace_event_type_t type, nrt_s
  */
 uint64_t nrt_sys_trace_capture_intern_string(uint32_t nc_idx, const char *s);
 
+/**
+ * The library's gates: word nc has bit t set while events of type t on NeuronCore nc are recorded. 256 words, read-only,
+ * at one address for the life of the process; the daemon changes them at any moment. nrt_trace_enabled reads them.
+ */
+const volatile uint64_t *nrt_trace_gates(void);
+
 /** Waits at most timeout_ms until events of this process are recorded; true if they are. Not for signal handlers. */
 bool nrt_trace_wait_armed(uint32_t timeout_ms);
+
+/**
+ * True while an event of this type on this NeuronCore would be recorded: a load and a test, without a call, so that what
+ * an event's payload takes to gather can be left out.
+ */
+static inline bool nrt_trace_enabled(nrt_sys_trace_event_type_t type, uint32_t nc_idx) {
+    static const volatile uint64_t *gates;
+    const volatile uint64_t *words = __atomic_load_n(&gates, __ATOMIC_RELAXED);
+    if (__builtin_expect(!words, 0)) {
+        words = nrt_trace_gates();
+        __atomic_store_n(&gates, words, __ATOMIC_RELAXED);
+    }
+    return (uint32_t)type < NRT_SYS_TRACE_EVENT_TYPE_COUNT && (words[nc_idx < 256 ? nc_idx : 0] >> (uint32_t)type & 1) != 0;
+}
+
+/** nrt_sys_trace_new_event behind the inline gate: what nobody wants costs a load and a test. */
+static inline uint64_t nrt_trace_event(nrt_sys_trace_event_type_t type, nrt_sys_trace_event_phase_t phase,
+                                       uint32_t nc_idx, uint64_t tracking_id, const nrt_sys_trace_event_data_t *data) {
+    return nrt_trace_enabled(type, nc_idx) ? nrt_sys_trace_new_event(type, phase, nc_idx, tracking_id, data) : 0;
+}
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
 use std::time::Duration;
 
-use nrt_trace_client::{Options, Tracer, emit_raw, intern_bytes};
+use nrt_trace_client::{Options, Tracer, emit_raw, emit_raw_with_seq, gate_words, intern_bytes};
 
 /// The 40-byte payload union of an event, `nrt_sys_trace_event_data_t`.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,14 @@ pub unsafe extern "C" fn nrt_sys_trace_new_event(
 ) -> u64 {
     // SAFETY: the caller's promise.
     let data = unsafe { data.as_ref() };
-    emit(event_type, phase, nc_idx, tracking_id, data, None)
+    // Negative numbers become large ones: no such type, and an unknown phase.
+    emit_raw(
+        event_type.cast_unsigned(),
+        phase.cast_unsigned(),
+        nc_idx,
+        tracking_id,
+        data.map(|data| &data.words),
+    )
 }
 
 /// Records an event of an asynchronous request.
@@ -69,35 +76,20 @@ pub unsafe extern "C" fn nrt_sys_trace_new_event_with_seq(
 ) -> u64 {
     // SAFETY: the caller's promise.
     let data = unsafe { data.as_ref() };
-    emit(
-        event_type,
-        phase,
-        nc_idx,
-        tracking_id,
-        data,
-        Some(nrta_seq_id),
-    )
-}
-
-#[inline]
-fn emit(
-    event_type: c_int,
-    phase: c_int,
-    nc_idx: u32,
-    tracking_id: u64,
-    data: Option<&EventData>,
-    seq: Option<u64>,
-) -> u64 {
-    // Negative numbers become large ones: no such type, and an unknown phase.
-    let words = data.map_or(&[0; 5], |data| &data.words);
-    emit_raw(
+    emit_raw_with_seq(
         event_type.cast_unsigned(),
         phase.cast_unsigned(),
         nc_idx,
         tracking_id,
-        words,
-        seq,
+        data.map(|data| &data.words),
+        nrta_seq_id,
     )
+}
+
+/// The gates, for the header's inline `nrt_trace_enabled`: 256 words at one address.
+#[unsafe(no_mangle)]
+pub extern "C" fn nrt_trace_gates() -> *const u64 {
+    gate_words().as_ptr().cast()
 }
 
 /// Interns a name; 0 for null or bytes that are not UTF-8.

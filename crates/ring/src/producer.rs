@@ -3,7 +3,7 @@
 use nrt_trace_abi::SEQ_MAX;
 use nrt_trace_abi::geometry::Geometry;
 use nrt_trace_abi::layout::{SLOT_WORDS, ring, slot};
-use nrt_trace_abi::record::{self, Draft, RECORD_WORDS};
+use nrt_trace_abi::record::{self, RECORD_WORDS, Record};
 use nrt_trace_abi::stamp::{self, Writable};
 
 use crate::step;
@@ -37,8 +37,9 @@ pub enum Outcome {
 /// A ring, as its producers see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Producer<'a> {
-    words: &'a [AtomicU64],
-    geometry: &'a Geometry,
+    header: &'a [AtomicU64; ring::SLOTS],
+    slots: &'a [[AtomicU64; SLOT_WORDS]],
+    geometry: Geometry,
     /// One for each slot: the model checker's race detector, see [`Producer::watched`].
     #[cfg(loom)]
     cells: &'a [loom::cell::UnsafeCell<()>],
@@ -48,9 +49,12 @@ impl<'a> Producer<'a> {
     /// A ring over its words (header lines and slots); `None` if there are too few for the geometry.
     #[inline]
     #[must_use]
-    pub fn new(words: &'a [AtomicU64], geometry: &'a Geometry) -> Option<Self> {
-        (words.len() as u64 >= ring::words(geometry.cap())).then_some(Self {
-            words,
+    pub fn new(words: &'a [AtomicU64], geometry: Geometry) -> Option<Self> {
+        let (header, slots) = words.split_first_chunk::<{ ring::SLOTS }>()?;
+        let slots = slots.as_chunks::<SLOT_WORDS>().0;
+        (slots.len() as u64 >= geometry.cap()).then_some(Self {
+            header,
+            slots,
             geometry,
             #[cfg(loom)]
             cells: &[],
@@ -68,15 +72,16 @@ impl<'a> Producer<'a> {
 
     /// Stores an event, overwriting the oldest one of a full ring.
     ///
-    /// `now` gives the timestamp; it is asked after the number is claimed, so that along a ring later numbers carry
-    /// later times, but for producers that were interrupted in between.
+    /// `event` makes the record for the ring's number (1 for the first). It is asked once the number is claimed and the
+    /// slot is ours, so that along a ring later numbers carry later times, but for producers that were interrupted in
+    /// between; and not at all for an event that is dropped.
     ///
     /// A claim that meets an occupied slot is given up, not repeated with the next number: then a gap in the sequence
     /// always means a loss, and the number of steps is fixed.
-    #[inline]
-    pub fn push(&self, draft: &Draft, now: impl FnOnce() -> u64) -> Outcome {
+    #[inline(always)]
+    pub fn push(&self, event: impl FnOnce(u64) -> Record) -> Outcome {
         // Relaxed: the number itself is all that is needed; the stamps order the rest.
-        let n = self.words[ring::TAIL].fetch_add(1, Ordering::Relaxed);
+        let n = self.header[ring::TAIL].fetch_add(1, Ordering::Relaxed);
         step::at("push:claimed");
         if n >= SEQ_MAX {
             return self.give_up(DropCause::Seq);
@@ -86,49 +91,19 @@ impl<'a> Producer<'a> {
             clippy::cast_possible_truncation,
             reason = "a slot number is below the length of a slice"
         )]
-        let first = ring::SLOTS + place.slot as usize * SLOT_WORDS;
-        let Some(slot) = self
-            .words
-            .get(first..)
-            .and_then(<[AtomicU64]>::first_chunk::<SLOT_WORDS>)
-        else {
+        let Some(slot) = self.slots.get(place.slot as usize) else {
             return self.give_up(DropCause::Seq); // `new` saw to it that every slot is there
         };
-
-        // SYNC(reuse): Acquire, so that our payload comes after the one that this stamp published.
-        let seen = slot[slot::STAMP].load(Ordering::Acquire);
-        step::at("push:looked");
-        if let Err(cause) = may_write(seen, place.index) {
+        if let Err(cause) = self.take(&slot[slot::STAMP], place.index) {
             return self.give_up(cause);
-        }
-        // Relaxed: the load above has acquired, the fence below releases. Strong: a spurious failure would be a drop.
-        let taken = slot[slot::STAMP].compare_exchange(
-            seen,
-            stamp::in_flight(place.index),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        );
-        if let Err(now_seen) = taken {
-            return self.give_up(
-                may_write(now_seen, place.index)
-                    .err()
-                    .unwrap_or(DropCause::Lapped),
-            );
         }
         step::at("push:taken");
         // I1: from here to the publishing store nobody else writes these words.
         // SYNC(overwrite): a reader that sees one of the words below also sees the in-flight stamp.
         fence(Ordering::Release);
-        let event = Draft {
-            timestamp_ns: now(),
-            ..*draft
-        }
-        .finish(n + 1);
+        let event = event(n + 1);
         #[cfg(loom)]
-        if let Some(cell) = self
-            .cells
-            .get(first / SLOT_WORDS - ring::SLOTS / SLOT_WORDS)
-        {
+        if let Some(cell) = self.cells.get(place.slot as usize) {
             cell.with_mut(|_| ());
         }
         for at in record_words() {
@@ -147,6 +122,36 @@ impl<'a> Producer<'a> {
         }
     }
 
+    /// Marks a slot as being written for index `i`, if its stamp allows that.
+    #[inline]
+    fn take(&self, stamp: &AtomicU64, i: u64) -> Result<(), DropCause> {
+        // A guess first: the slot holds the event of the lap before. Then one exclusive access to its line does what
+        // a look and a compare-and-swap take two for, and between two CPUs each costs a transfer.
+        // SYNC(reuse): Acquire, so that our payload comes after the one that this stamp published.
+        let guess = self.geometry.stamp_before(i);
+        let Err(seen) = stamp.compare_exchange(
+            guess,
+            stamp::in_flight(i),
+            Ordering::Acquire,
+            Ordering::Acquire,
+        ) else {
+            return Ok(());
+        };
+        step::at("push:looked");
+        may_write(seen, i)?;
+        // Somebody dropped an event here. Relaxed: the load above has acquired. Strong: a spurious failure would be a
+        // drop.
+        match stamp.compare_exchange(
+            seen,
+            stamp::in_flight(i),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => Ok(()),
+            Err(seen) => Err(may_write(seen, i).err().unwrap_or(DropCause::Lapped)),
+        }
+    }
+
     #[cold]
     fn give_up(&self, cause: DropCause) -> Outcome {
         let counter = match cause {
@@ -156,7 +161,7 @@ impl<'a> Producer<'a> {
         };
         step::at("push:drop");
         // SYNC(drop): the claim above becomes visible no later than its drop.
-        self.words[counter].fetch_add(1, Ordering::Release);
+        self.header[counter].fetch_add(1, Ordering::Release);
         step::at("push:dropped");
         Outcome::Dropped(cause)
     }

@@ -83,14 +83,14 @@ impl Ring {
 
     /// Pushes an event with payload `tag`, and tells what became of it: `+3` (its number) or `-`.
     fn push(&self, tag: u64) -> String {
-        let producer = Producer::new(&self.words, &self.geometry)
+        let producer = Producer::new(&self.words, self.geometry)
             .unwrap()
             .watched(&self.cells);
         let draft = Draft {
             data: [tag, 0, 0, 0, 0],
             ..Draft::default()
         };
-        match producer.push(&draft, || 0) {
+        match producer.push(|seq| draft.finish(seq)) {
             Outcome::Stored { seq, .. } => format!("+{seq}"),
             Outcome::Dropped(_) => "-".to_owned(),
         }

@@ -65,15 +65,18 @@ impl ControlPage {
     /// the selector changed after it read a copy looks once more, and then makes do with what it had: no state that
     /// this process can be stopped or killed in makes a reader wait.
     pub fn set_clock(&self, params: Option<ClockParams>) {
-        let Some(params) = params else {
-            self.word(control::CLOCK_MODE)
-                .store(control::CLOCK_MODE_SYSTEM, Ordering::Relaxed);
-            return;
-        };
         let next = self
             .word(control::CLOCK_SELECT)
             .load(Ordering::Relaxed)
             .wrapping_add(1);
+        let Some(params) = params else {
+            self.word(control::CLOCK_MODE)
+                .store(control::CLOCK_MODE_SYSTEM, Ordering::Relaxed);
+            // SYNC(clock): threads that keep a line under the old selector look at the mode again.
+            self.word(control::CLOCK_SELECT)
+                .store(next, Ordering::Release);
+            return;
+        };
         let copy = control::CLOCK_COPY[usize::from(next & 1 == 1)];
         // SYNC(clock-reuse): whoever sees a word of this copy's next contents also sees that the selector had left it.
         fence(Ordering::Release);
@@ -86,6 +89,7 @@ impl ControlPage {
         // SYNC(clock): publishes the copy.
         self.word(control::CLOCK_SELECT)
             .store(next, Ordering::Release);
+        // Last, and Release: whoever sees that the counter is to be used also sees a selector with a line.
         self.word(control::CLOCK_MODE)
             .store(control::CLOCK_MODE_TSC, Ordering::Release);
     }

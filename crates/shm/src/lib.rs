@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`memfd`] | sealed anonymous files | daemon makes, producer checks |
 //! | [`mapping`] | such a file as a slice of atomic words, nothing else | both |
+//! | [`rings`] | a segment's rings, ready to be written | producer |
 //! | [`socket`] | packets with descriptors, peer credentials, pidfds | both |
 //! | [`clock`] | the three clocks, the time stamp counter and its calibration | both |
 //! | [`control`] | writing a control page | daemon |
@@ -30,6 +31,7 @@ pub mod memfd;
 pub mod page;
 pub mod process;
 pub mod publish;
+pub mod rings;
 pub mod socket;
 pub mod strings;
 pub mod threads;

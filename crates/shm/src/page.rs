@@ -46,6 +46,16 @@ impl MappedPage {
         &self.words
     }
 
+    /// `N` words from word `FROM` on.
+    #[inline]
+    #[must_use]
+    pub fn words_at<const FROM: usize, const N: usize>(&'static self) -> &'static [ReadWord; N] {
+        const { assert!(FROM + N <= WORDS, "beyond the page") }
+        self.words[FROM..]
+            .first_chunk()
+            .expect("asserted when it was compiled")
+    }
+
     /// Maps the first page of `fd` over this page, read-only. The caller has checked size and seals.
     ///
     /// # Errors

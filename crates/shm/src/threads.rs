@@ -20,7 +20,7 @@
 //! A nested emit, out of a signal handler, finds the word odd and leaves it alone. A handler that runs between the load
 //! and the store of `c` makes the word go `c+1, c+2` and back to `c+1`: still a change, and still odd while inside.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use std::time::{Duration, Instant};
 
 use nrt_trace_abi::clock::ClockParams;
@@ -42,6 +42,8 @@ struct Slot {
     owner: AtomicU64,
     /// The thread's copy of the clock: selector, base tsc, base ns, multiplier. Only the owner touches it.
     clock: [AtomicU64; 4],
+    /// The owner's number as the kernel counts threads, as emit wants it.
+    tid: AtomicU64,
 }
 
 static SLOTS: [Slot; MAX_THREADS] = [const {
@@ -49,6 +51,7 @@ static SLOTS: [Slot; MAX_THREADS] = [const {
         word: AtomicU64::new(0),
         owner: AtomicU64::new(0),
         clock: [const { AtomicU64::new(0) }; 4],
+        tid: AtomicU64::new(0),
     }
 }; MAX_THREADS];
 
@@ -64,14 +67,21 @@ static SWEEPS: AtomicU64 = AtomicU64::new(0);
 /// Selector value that no page has: nothing is cached.
 const NO_CLOCK: u64 = u64::MAX;
 
-/// What a thread knows of itself. Zero in a new thread.
+/// [`Own::instance`] of a thread without a slot: no attach has this number. Not 0, which is the number of a process that
+/// is not attached, so that one comparison answers both questions.
+const NEVER: u64 = u64::MAX;
+
+/// What a thread knows of itself.
 #[derive(Debug)]
 #[repr(C)]
 struct Own {
-    /// Which attach of which process the rest belongs to; 0 for none.
+    /// Which attach of which process `slot` belongs to; [`NEVER`] for none.
     instance: AtomicU64,
-    /// Slot number plus one; 0: one of the crowd.
-    slot: AtomicU64,
+    /// The thread's slot, once `instance` is another value.
+    slot: AtomicPtr<Slot>,
+    /// Which attach the thread found no slot in.
+    crowd: AtomicU64,
+    /// For the crowd: others have it in their slot.
     tid: AtomicU64,
     /// Value of [`SWEEPS`] when it last looked for a slot.
     sweeps: AtomicU64,
@@ -86,18 +96,19 @@ mod tls {
     use super::Own;
 
     core::arch::global_asm!(
-        ".pushsection .tbss.__nrt_trace_own,\"awT\",@nobits",
+        ".pushsection .tdata.__nrt_trace_own,\"awT\",@progbits",
         ".hidden __nrt_trace_own",
         ".globl __nrt_trace_own",
         ".type __nrt_trace_own, @object",
-        ".size __nrt_trace_own, 32",
+        ".size __nrt_trace_own, 40",
         ".p2align 3",
         "__nrt_trace_own:",
+        ".quad -1",
         ".zero 32",
         ".popsection",
     );
 
-    const _: () = assert!(size_of::<Own>() == 32 && align_of::<Own>() == 8);
+    const _: () = assert!(size_of::<Own>() == 40 && align_of::<Own>() == 8);
 
     #[inline]
     pub(super) fn with<R>(f: impl FnOnce(&Own) -> R) -> R {
@@ -112,9 +123,9 @@ mod tls {
                 options(pure, nomem, nostack),
             );
         }
-        // SAFETY: the symbol is 32 zeroed bytes, aligned to 8, in this thread's static TLS block, which outlives every
-        // call made on the thread. `Own` is four atomics (zero is valid), so a signal handler on the same thread may
-        // use it too.
+        // SAFETY: the symbol is 40 bytes (NEVER, then zeros), aligned to 8, in this thread's static TLS block, which
+        // outlives every call made on the thread. `Own` is five atomics, for which those are valid values, so a signal
+        // handler on the same thread may use it too.
         f(unsafe { &*own })
     }
 }
@@ -123,13 +134,14 @@ mod tls {
 mod tls {
     //! Where initial-exec storage can't be asked for: a constant, drop-free thread-local.
 
-    use super::{AtomicU64, Own};
+    use super::{AtomicPtr, AtomicU64, NEVER, Own};
 
     thread_local! {
         static OWN: Own = const {
             Own {
-                instance: AtomicU64::new(0),
-                slot: AtomicU64::new(0),
+                instance: AtomicU64::new(NEVER),
+                slot: AtomicPtr::new(std::ptr::null_mut()),
+                crowd: AtomicU64::new(0),
                 tid: AtomicU64::new(0),
                 sweeps: AtomicU64::new(0),
             }
@@ -145,71 +157,57 @@ mod tls {
 /// The calling thread is inside: what [`crate::publish::Published::get`] gives stays mapped until this is dropped.
 #[derive(Debug)]
 pub struct Inside {
-    place: Place,
-    tid: u64,
+    slot: &'static Slot,
+    /// Leaving stores this value: two more than before for the outermost emit, the value itself for a nested one,
+    /// whose thread stays inside. [`CROWDED`]: the thread has no slot, and `slot` is a stand-in.
+    after: u64,
     /// Bound to its thread.
     _not_send: std::marker::PhantomData<*const ()>,
 }
 
-#[derive(Debug)]
-enum Place {
-    /// Leaving stores this value.
-    Outermost(&'static Slot, u64),
-    /// An emit of the same thread was interrupted; it stays inside.
-    Nested(&'static Slot),
-    /// No slot of its own.
-    Crowd,
-}
+/// [`Inside::after`] of a thread without a slot: words start at 0 and only grow, so that no thread leaves with this.
+const CROWDED: u64 = 0;
 
 /// Marks the calling thread as inside. `instance` names this attach of this process; 0 gives `None`.
 ///
 /// The first call of a thread in an instance makes one system call (`gettid`); later ones none.
 #[inline]
 pub fn enter(instance: u64) -> Option<Inside> {
-    if instance == 0 {
-        return None;
-    }
     tls::with(|own| {
         if own.instance.load(Ordering::Relaxed) != instance {
-            register(own, instance);
+            return enter_first(own, instance);
         }
-        let tid = own.tid.load(Ordering::Relaxed);
-        let number = own.slot.load(Ordering::Relaxed);
-        let place = match usize::try_from(number.wrapping_sub(1))
-            .ok()
-            .and_then(|at| SLOTS.get(at))
-        {
-            Some(slot) => {
-                let count = slot.word.load(Ordering::Relaxed);
-                if count & 1 == 0 {
-                    slot.word.store(count + 1, Ordering::Relaxed);
-                    Place::Outermost(slot, count + 2)
-                } else {
-                    Place::Nested(slot)
-                }
-            }
-            None => join_crowd(own),
-        };
+        // SAFETY: `register` stores the address of an element of SLOTS before it sets `instance` to a value other than
+        // NEVER, on this thread; and no caller's instance is NEVER, which `enter_first` sees to.
+        let slot: &'static Slot = unsafe { &*own.slot.load(Ordering::Relaxed) };
+        Some(Inside::step_in(slot))
+    })
+}
+
+impl Inside {
+    #[inline]
+    fn step_in(slot: &'static Slot) -> Self {
+        let count = slot.word.load(Ordering::Relaxed);
+        // Even: outermost, one more now and two more after. Odd: nested, the same now and after.
+        slot.word.store(count | 1, Ordering::Relaxed);
         // SYNC(membarrier): the compiler keeps the order; the CPU's is the other side's business.
         compiler_fence(Ordering::SeqCst);
-        Some(Inside {
-            place,
-            tid,
+        Self {
+            slot,
+            after: count + 2 * (!count & 1),
             _not_send: std::marker::PhantomData,
-        })
-    })
+        }
+    }
 }
 
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        match self.place {
+        if self.after == CROWDED {
+            leave_crowd();
+        } else {
             // SYNC(leave): whoever sees the word changed also sees everything that was done inside.
-            Place::Outermost(slot, after) => slot.word.store(after, Ordering::Release),
-            Place::Nested(_) => {}
-            Place::Crowd => {
-                CROWD.fetch_sub(1, Ordering::Release);
-            }
+            self.slot.word.store(self.after, Ordering::Release);
         }
     }
 }
@@ -219,14 +217,17 @@ impl Inside {
     #[inline]
     #[must_use]
     pub fn tid(&self) -> u64 {
-        self.tid
+        if self.after == CROWDED {
+            return tls::with(|own| own.tid.load(Ordering::Relaxed));
+        }
+        self.slot.tid.load(Ordering::Relaxed)
     }
 
     /// The clock parameters that the thread keeps, if they came under `selector`.
     #[inline]
     #[must_use]
     pub fn clock(&self, selector: u64) -> Option<ClockParams> {
-        let [kept, base_tsc, base_ns, mult] = &self.slot()?.clock;
+        let [kept, base_tsc, base_ns, mult] = &self.slot.clock;
         (kept.load(Ordering::Relaxed) == selector).then(|| ClockParams {
             base_tsc: base_tsc.load(Ordering::Relaxed),
             base_ns: base_ns.load(Ordering::Relaxed),
@@ -237,7 +238,7 @@ impl Inside {
     /// The clock parameters that the thread keeps, whatever their selector.
     #[must_use]
     pub fn last_clock(&self) -> Option<ClockParams> {
-        let selector = self.slot()?.clock[0].load(Ordering::Relaxed);
+        let selector = self.slot.clock[0].load(Ordering::Relaxed);
         if selector == NO_CLOCK {
             None
         } else {
@@ -247,7 +248,10 @@ impl Inside {
 
     /// Keeps clock parameters that came under `selector`.
     pub fn keep_clock(&self, selector: u64, params: ClockParams) {
-        let Some(slot) = self.slot() else { return };
+        if self.after == CROWDED {
+            return; // `slot` is shared with others of the crowd
+        }
+        let slot = self.slot;
         // A signal handler may interrupt: it must not find the new selector with old parameters.
         slot.clock[0].store(NO_CLOCK, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
@@ -257,52 +261,73 @@ impl Inside {
         compiler_fence(Ordering::SeqCst);
         slot.clock[0].store(selector, Ordering::Relaxed);
     }
-
-    #[inline]
-    fn slot(&self) -> Option<&'static Slot> {
-        match self.place {
-            Place::Outermost(slot, _) | Place::Nested(slot) => Some(slot),
-            Place::Crowd => None,
-        }
-    }
 }
 
+/// [`enter`] of a thread that has no slot in this attach yet.
 #[cold]
-fn join_crowd(own: &Own) -> Place {
-    if own.sweeps.load(Ordering::Relaxed) != SWEEPS.load(Ordering::Relaxed) {
-        // Slots were freed: look for one when this thread comes next.
-        own.instance.store(0, Ordering::Relaxed);
+fn enter_first(own: &Own, instance: u64) -> Option<Inside> {
+    if instance == 0 || instance == NEVER {
+        return None;
+    }
+    // A thread that found the table full looks again when slots were freed.
+    let crowd = own.crowd.load(Ordering::Relaxed) == instance
+        && own.sweeps.load(Ordering::Relaxed) == SWEEPS.load(Ordering::Relaxed);
+    if !crowd && let Some(slot) = register(own, instance) {
+        return Some(Inside::step_in(slot));
     }
     // SeqCst: a full barrier, since the other side's membarrier was not meant for this word.
     CROWD.fetch_add(1, Ordering::SeqCst);
-    Place::Crowd
+    Some(Inside {
+        slot: &NOBODYS,
+        after: CROWDED,
+        _not_send: std::marker::PhantomData,
+    })
+}
+
+/// Stands in for the slot of threads that have none. Nothing is ever kept in it.
+static NOBODYS: Slot = Slot {
+    word: AtomicU64::new(0),
+    owner: AtomicU64::new(0),
+    clock: [
+        AtomicU64::new(NO_CLOCK),
+        AtomicU64::new(0),
+        AtomicU64::new(0),
+        AtomicU64::new(0),
+    ],
+    tid: AtomicU64::new(0),
+};
+
+#[cold]
+fn leave_crowd() {
+    CROWD.fetch_sub(1, Ordering::Release);
 }
 
 /// Finds the calling thread a slot. May be interrupted by a signal handler that does the same: the handler's slot is
 /// then found again by its number.
-#[cold]
-fn register(own: &Own, instance: u64) {
+fn register(own: &Own, instance: u64) -> Option<&'static Slot> {
     let tid = gettid();
-    // Not yet a registered thread: what the table says of a thread of this number is a dead one's.
-    let fresh = own.tid.load(Ordering::Relaxed) != u64::from(tid);
     own.sweeps
         .store(SWEEPS.load(Ordering::Relaxed), Ordering::Relaxed);
-    let number = claim(tid).map_or(0, |at| at as u64 + 1);
-    if let Some(slot) = usize::try_from(number.wrapping_sub(1))
-        .ok()
-        .and_then(|at| SLOTS.get(at))
+    let Some(at) = claim(tid) else {
+        own.tid.store(u64::from(tid), Ordering::Relaxed);
+        own.crowd.store(instance, Ordering::Relaxed);
+        return None;
+    };
+    let slot = &SLOTS[at];
+    // Not this thread's slot so far: what it says is a dead thread's, which may have died inside and left it odd.
+    if !std::ptr::eq(own.slot.load(Ordering::Relaxed), slot)
+        || own.instance.load(Ordering::Relaxed) == NEVER
     {
-        slot.clock[0].store(NO_CLOCK, Ordering::Relaxed);
-        if fresh {
-            // It may have died inside, and left the word odd.
-            let word = slot.word.load(Ordering::Relaxed);
-            slot.word.store(word + (word & 1), Ordering::Release);
-        }
+        let word = slot.word.load(Ordering::Relaxed);
+        slot.word.store(word + (word & 1), Ordering::Release);
     }
-    own.tid.store(u64::from(tid), Ordering::Relaxed);
-    own.slot.store(number, Ordering::Relaxed);
+    slot.clock[0].store(NO_CLOCK, Ordering::Relaxed);
+    slot.tid.store(u64::from(tid), Ordering::Relaxed);
+    own.slot
+        .store(std::ptr::from_ref(slot).cast_mut(), Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     own.instance.store(instance, Ordering::Relaxed);
+    Some(slot)
 }
 
 fn claim(tid: u32) -> Option<usize> {

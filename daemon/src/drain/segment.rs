@@ -150,9 +150,9 @@ mod tests {
     fn emit(segment: &Segment, nc: usize, events: u64) {
         let map = WriteMapping::map(segment.fd(), segment.bytes()).unwrap();
         let first = segment.layout.ring_word(nc).unwrap();
-        let ring = Producer::new(&map.words()[first..], segment.layout.geometry()).unwrap();
+        let ring = Producer::new(&map.words()[first..], *segment.layout.geometry()).unwrap();
         for _ in 0..events {
-            let _ = ring.push(&Draft::default(), || 0);
+            let _ = ring.push(|seq| Draft::default().finish(seq));
         }
     }
 

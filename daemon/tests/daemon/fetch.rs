@@ -409,8 +409,8 @@ fn impossible_words_quarantine_their_producer_alone() {
     host.wait_state(bad.id, ProducerState::Quarantined);
     tail.store(5, Ordering::Relaxed);
     let ring = &rings.map.words()[rings.layout.ring_word(0).unwrap()..];
-    let ring = Producer::new(ring, rings.layout.geometry()).unwrap();
-    let _ = ring.push(&Draft::default(), || 1);
+    let ring = Producer::new(ring, *rings.layout.geometry()).unwrap();
+    let _ = ring.push(|seq| Draft::default().finish(seq));
     let fetched = host.fetch(fetch()).unwrap();
     assert_eq!(
         fetched.end().events,

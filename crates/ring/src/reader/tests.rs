@@ -28,12 +28,13 @@ impl Ring {
 
     fn push(&self, tag: u64) -> Outcome {
         let draft = Draft {
+            timestamp_ns: tag,
             data: [tag, !tag, 0, 0, 0],
             ..Draft::default()
         };
-        Producer::new(&self.words, &self.geometry)
+        Producer::new(&self.words, self.geometry)
             .unwrap()
-            .push(&draft, || tag)
+            .push(|seq| draft.finish(seq))
     }
 
     fn reader(&self) -> Reader<'_, AtomicU64> {

@@ -27,9 +27,9 @@ impl Ring {
             data,
             ..Draft::default()
         };
-        let _ = Producer::new(&self.words, &self.geometry)
+        let _ = Producer::new(&self.words, self.geometry)
             .unwrap()
-            .push(&draft, || 0);
+            .push(|seq| draft.finish(seq));
     }
 
     fn emit_many(&self, events: u64) {

@@ -201,17 +201,18 @@ impl Fake {
         };
         let ring = Producer::new(
             &words[first..first + rings.layout.ring_words()],
-            rings.layout.geometry(),
+            *rings.layout.geometry(),
         )
         .unwrap();
         let draft = Draft {
             trace_type,
             nc_idx: nc,
             thread_id: 7,
+            timestamp_ns: 1,
             data,
             ..Draft::default()
         };
-        matches!(ring.push(&draft, || 1), Outcome::Stored { .. })
+        matches!(ring.push(|seq| draft.finish(seq)), Outcome::Stored { .. })
     }
 
     /// Emits `count` events of type 0 on an NC.

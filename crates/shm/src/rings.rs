@@ -1,0 +1,88 @@
+//! A segment's rings, ready to be written.
+
+use std::sync::atomic::AtomicU64;
+
+use nrt_trace_abi::MAX_NCS;
+use nrt_trace_abi::layout::SegmentLayout;
+use nrt_trace_ring::Producer;
+
+use crate::WriteMapping;
+
+/// A mapping with the producer's view of each of its rings: where an NC's ring lies and whether it fits is worked out
+/// once, not at each event.
+#[derive(Debug)]
+pub struct Rings {
+    /// Views into `mapping`; `'static` stands for "as long as `mapping` is there", and [`Rings::get`] cuts it down.
+    producers: [Padded; MAX_NCS],
+    mapping: WriteMapping,
+}
+
+/// A line of its own, so that its address is a shift away.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Padded(Option<Producer<'static>>);
+
+impl Rings {
+    /// The rings of `layout` in `mapping`; `None` if one of them lies outside.
+    #[must_use]
+    pub fn new(mapping: WriteMapping, layout: &SegmentLayout) -> Option<Box<Self>> {
+        let mut rings = Box::new(Self {
+            producers: [const { Padded(None) }; MAX_NCS],
+            mapping,
+        });
+        // SAFETY: the words lie in mapped memory, not in `rings`, so that moving or borrowing the box does not move
+        // them; they stay mapped until `mapping` is dropped, which is when `producers`, a field of the same struct
+        // without drop code, ends too. `mapping` is never replaced, and `get` gives the views out for a borrow only.
+        let words: &'static [AtomicU64] =
+            unsafe { &*std::ptr::from_ref::<[AtomicU64]>(rings.mapping.words()) };
+        for nc in layout.ncs() {
+            let first = layout.ring_word(nc)?;
+            let ring = words.get(first..first.checked_add(layout.ring_words())?)?;
+            rings.producers[nc].0 = Some(Producer::new(ring, *layout.geometry())?);
+        }
+        Some(rings)
+    }
+
+    /// The ring of an NC, if it has one.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, nc: usize) -> Option<&Producer<'_>> {
+        self.producers.get(nc)?.0.as_ref()
+    }
+
+    /// All words of the mapping.
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64] {
+        self.mapping.words()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nrt_trace_abi::layout::WORD_BYTES;
+    use nrt_trace_ring::Outcome;
+
+    use super::*;
+    use crate::memfd;
+
+    #[test]
+    fn each_nc_of_the_layout_has_its_ring_and_no_other() {
+        let layout = SegmentLayout::new(5, [0, 3, 255]).unwrap();
+        let fd = memfd::create("rings", layout.bytes()).unwrap();
+        let rings = Rings::new(WriteMapping::map(&fd, layout.bytes()).unwrap(), &layout).unwrap();
+        let with: Vec<_> = (0..300).filter(|&nc| rings.get(nc).is_some()).collect();
+        assert_eq!(with, [0, 3, 255]);
+        for nc in with {
+            let outcome = rings.get(nc).unwrap().push(|_| Default::default());
+            assert!(matches!(outcome, Outcome::Stored { seq: 1, .. }));
+        }
+    }
+
+    #[test]
+    fn rings_outside_the_mapping_are_refused() {
+        let layout = SegmentLayout::new(64, 0..8).unwrap();
+        let short = layout.bytes() - 64 * 16 * WORD_BYTES;
+        let fd = memfd::create("rings", short).unwrap();
+        assert!(Rings::new(WriteMapping::map(&fd, short).unwrap(), &layout).is_none());
+    }
+}
