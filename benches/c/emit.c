@@ -56,9 +56,11 @@ static void *work(void *argument) {
     pthread_barrier_wait(job->start);
     double begin = now_ns();
     if (job->inlined) {
-        for (uint64_t n = 0; n < job->events; n++) {
+        nrt_sys_trace_event_type_t type = job->type;
+        uint32_t nc = job->nc;
+        for (uint64_t n = 0, events = job->events; n < events; n++) {
             data.words[0] = n;
-            nrt_trace_event(job->type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, job->nc, 0, &data);
+            nrt_trace_event(type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, nc, 0, &data);
         }
     } else if (!job->single) {
         for (uint64_t n = 0; n < job->events; n++) {

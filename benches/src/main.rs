@@ -7,6 +7,7 @@
 use clap::{Parser, Subcommand};
 
 mod emit;
+mod instructions;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -23,6 +24,8 @@ struct Arguments {
 enum Command {
     /// What an emit costs, beside the original's engine and the floor.
     Emit(emit::Options),
+    /// How many instructions an emit takes; fails if it is more than it was. Needs valgrind.
+    Instructions,
     /// One process that emits on request.
     #[command(hide = true)]
     EmitWorker,
@@ -31,6 +34,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Emit(options) => emit::run(&options),
+        Command::Instructions => instructions::run(),
         Command::EmitWorker => emit::worker::serve(),
     }
 }

@@ -7,7 +7,7 @@ use nrt_trace_abi::layout::control;
 use nrt_trace_abi::record::Draft;
 use nrt_trace_abi::{MAX_NCS, gate};
 use nrt_trace_ring::{LoadWord, Outcome};
-use nrt_trace_shm::threads::{self, Inside};
+use nrt_trace_shm::threads::{self, Inside, Within};
 use nrt_trace_shm::{ReadWord, clock};
 
 use crate::process::{self, CONTROL, TSC_FORBIDDEN};
@@ -16,18 +16,12 @@ use crate::process::{self, CONTROL, TSC_FORBIDDEN};
 ///
 /// The typed front is [`crate::Tracer::emit`]; this one takes the numbers as they stand in the record. A `tracking_id`
 /// of 0 asks for an id of the event's own. An `nc` of 256 or more is counted and recorded as 0; a `trace_type` of 46 or
-/// more is not recorded. No `data` is five zeros.
+/// more is not recorded.
 ///
 /// Gates are asked in the order capturing, NC, type, by one load: the daemon keeps the answer to all of them in the
 /// NC's word of the control page.
 #[inline]
-pub fn emit_raw(
-    trace_type: u32,
-    phase: u32,
-    nc: u32,
-    tracking_id: u64,
-    data: Option<&[u64; 5]>,
-) -> u64 {
+pub fn emit_raw(trace_type: u32, phase: u32, nc: u32, tracking_id: u64, data: &[u64; 5]) -> u64 {
     let Some(word) = gate_words().get(nc as usize) else {
         return out_of_range(trace_type, phase, tracking_id, data, None);
     };
@@ -46,11 +40,11 @@ pub fn emit_raw_with_seq(
     phase: u32,
     nc: u32,
     tracking_id: u64,
-    data: Option<&[u64; 5]>,
+    data: &[u64; 5],
     nrta_seq_id: u64,
 ) -> u64 {
     let Some(word) = gate_words().get(nc as usize) else {
-        return out_of_range(trace_type, phase, tracking_id, data, Some(nrta_seq_id));
+        return out_of_range(trace_type, phase, tracking_id, data, Some(&nrta_seq_id));
     };
     let gate = word.get();
     if !gate::passes(gate, trace_type) {
@@ -69,17 +63,54 @@ pub fn gate_words() -> &'static [ReadWord; MAX_NCS] {
 /// The part of an emit whose gate is open.
 ///
 /// With the C calling convention, and its first five arguments where the C ABI's own function has them: that one's
-/// whole work is then the gate and a jump, without a frame, which is what most calls of most programs are.
+/// whole work is then the gate and a jump, without a frame. Whatever is unusual happens in a call at the very end, so that
+/// nothing has to be saved for it.
 #[inline(never)]
 extern "C" fn record(
     trace_type: u32,
     phase: u32,
     nc: u32,
     tracking_id: u64,
-    data: Option<&[u64; 5]>,
+    data: &[u64; 5],
     gate: u64,
 ) -> u64 {
-    store(trace_type, phase, nc, tracking_id, data, gate, None)
+    match threads::enter_outermost(process::instance(), clock_selector()) {
+        Some(inside) => Emit {
+            trace_type,
+            phase,
+            nc,
+            tracking_id,
+            data,
+            gate,
+            nrta_seq_id: None,
+        }
+        .store(&inside, || inside.kept_clock().ns_at(clock::tsc())),
+        None => record_otherwise(trace_type, phase, nc, tracking_id, data, gate),
+    }
+}
+
+/// [`record`] for a thread's first event, for the first with new clock parameters, without a time stamp counter, and in
+/// a signal handler that interrupted an emit.
+#[cold]
+#[inline(never)]
+extern "C" fn record_otherwise(
+    trace_type: u32,
+    phase: u32,
+    nc: u32,
+    tracking_id: u64,
+    data: &[u64; 5],
+    gate: u64,
+) -> u64 {
+    Emit {
+        trace_type,
+        phase,
+        nc,
+        tracking_id,
+        data,
+        gate,
+        nrta_seq_id: None,
+    }
+    .store_otherwise()
 }
 
 /// [`record`] of an event that belongs to an asynchronous request.
@@ -89,30 +120,34 @@ extern "C" fn record_with_seq(
     phase: u32,
     nc: u32,
     tracking_id: u64,
-    data: Option<&[u64; 5]>,
+    data: &[u64; 5],
     gate: u64,
     nrta_seq_id: u64,
 ) -> u64 {
-    store(
+    let emit = Emit {
         trace_type,
         phase,
         nc,
         tracking_id,
         data,
         gate,
-        Some(nrta_seq_id),
-    )
+        nrta_seq_id: Some(nrta_seq_id),
+    };
+    match threads::enter_outermost(process::instance(), clock_selector()) {
+        Some(inside) => emit.store(&inside, || inside.kept_clock().ns_at(clock::tsc())),
+        None => emit.store_otherwise(),
+    }
 }
 
 /// Records an event whose NC index was 256 or more as one of NC 0, and counts it.
 #[cold]
 #[inline(never)]
-fn out_of_range(
+extern "C" fn out_of_range(
     trace_type: u32,
     phase: u32,
     tracking_id: u64,
-    data: Option<&[u64; 5]>,
-    nrta_seq_id: Option<u64>,
+    data: &[u64; 5],
+    nrta_seq_id: Option<&u64>,
 ) -> u64 {
     let gate = gate_words()[0].get();
     if !gate::passes(gate, trace_type) {
@@ -124,74 +159,98 @@ fn out_of_range(
     {
         segment.count_out_of_range();
     }
-    store(trace_type, phase, 0, tracking_id, data, gate, nrta_seq_id)
+    Emit {
+        trace_type,
+        phase,
+        nc: 0,
+        tracking_id,
+        data,
+        gate,
+        nrta_seq_id: nrta_seq_id.copied(),
+    }
+    .store_otherwise()
 }
 
-#[inline(always)]
-fn store(
+/// What the caller says of an event, and what its gate said.
+struct Emit<'a> {
     trace_type: u32,
     phase: u32,
     nc: u32,
     tracking_id: u64,
-    data: Option<&[u64; 5]>,
+    data: &'a [u64; 5],
     gate: u64,
     nrta_seq_id: Option<u64>,
-) -> u64 {
-    let Some(inside) = threads::enter(process::instance()) else {
-        return 0;
-    };
-    let Some(segment) = process::segment().get(&inside) else {
-        return 0;
-    };
-    if segment.gate_generation != gate::generation(gate) {
-        return 0; // the gate is of a run that has ended, or whose segment is not here yet
+}
+
+impl Emit<'_> {
+    #[cold]
+    #[inline(never)]
+    fn store_otherwise(&self) -> u64 {
+        threads::enter(process::instance()).map_or(0, |inside| self.store(&inside, || now(&inside)))
     }
-    let Some(ring) = segment.ring(nc as usize) else {
-        segment.count_no_ring();
-        return 0;
-    };
-    let outcome = ring.push(|seq| {
-        Draft {
-            trace_type,
-            phase,
-            nc_idx: nc,
-            thread_id: inside.tid(),
-            tracking_id,
-            timestamp_ns: now(&inside),
-            data: *data.unwrap_or(&[0; 5]),
-            nrta_seq_id,
+
+    /// Claims a place in the ring of the NC and writes the event there.
+    #[inline(always)]
+    fn store(&self, inside: &impl Within, now: impl FnOnce() -> u64) -> u64 {
+        let Some(segment) = process::segment().get(inside) else {
+            return 0;
+        };
+        if segment.gate_generation != gate::generation(self.gate) {
+            return 0; // the gate is of a run that has ended, or whose segment is not here yet
         }
-        .finish(seq)
-    });
-    match outcome {
-        Outcome::Stored { tracking_id, .. } => tracking_id,
-        Outcome::Dropped(_) => 0,
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "whoever has a gate has a number below 256"
+        )]
+        let Some(ring) = segment.ring(self.nc as u8) else {
+            segment.count_no_ring();
+            return 0;
+        };
+        let outcome = ring.push(|seq| {
+            Draft {
+                trace_type: self.trace_type,
+                phase: self.phase,
+                nc_idx: self.nc,
+                thread_id: inside.tid(),
+                tracking_id: self.tracking_id,
+                timestamp_ns: now(),
+                data: *self.data,
+                nrta_seq_id: self.nrta_seq_id,
+            }
+            .finish(seq)
+        });
+        match outcome {
+            Outcome::Stored { tracking_id, .. } => tracking_id,
+            Outcome::Dropped(_) => 0,
+        }
     }
+}
+
+/// Which of the clock's copies holds: a number that changes with every refresh, and with the kind of clock.
+#[inline]
+fn clock_selector() -> u64 {
+    // SYNC(clock): Acquire, so that a copy is read after the selector that points to it.
+    LoadWord::load(&CONTROL.words()[control::CLOCK_SELECT], Ordering::Acquire)
 }
 
 /// `CLOCK_REALTIME` in ns: by the time stamp counter where the daemon says how.
-#[inline]
 fn now(inside: &Inside) -> u64 {
-    // SYNC(clock): Acquire, so that a copy is read after the selector that points to it. What the thread keeps under
-    // this selector it took when the counter was to be used; a page that says otherwise has another selector.
-    let selector = LoadWord::load(&CONTROL.words()[control::CLOCK_SELECT], Ordering::Acquire);
-    match inside.clock(selector) {
-        Some(params) => params.ns_at(clock::tsc()),
-        None => now_by_page(inside),
-    }
-}
-
-/// The time, by what the page says of the clock now.
-#[cold]
-fn now_by_page(inside: &Inside) -> u64 {
-    let mode = LoadWord::load(&CONTROL.words()[control::CLOCK_MODE], Ordering::Acquire);
-    if mode != control::CLOCK_MODE_TSC || TSC_FORBIDDEN.load(Ordering::Relaxed) {
-        return clock::realtime_ns();
-    }
-    match read_clock(inside) {
+    // What the thread keeps under this selector it took when the counter was to be used; a page that says otherwise has
+    // another selector.
+    let kept = inside.clock(clock_selector());
+    match kept.or_else(|| refresh(inside)) {
         Some(params) => params.ns_at(clock::tsc()),
         None => clock::realtime_ns(),
     }
+}
+
+/// Takes the clock's parameters from the page, if events are timed by the counter.
+fn refresh(inside: &Inside) -> Option<ClockParams> {
+    let mode = LoadWord::load(&CONTROL.words()[control::CLOCK_MODE], Ordering::Acquire);
+    if mode != control::CLOCK_MODE_TSC || TSC_FORBIDDEN.load(Ordering::Relaxed) {
+        return None;
+    }
+    read_clock(inside)
 }
 
 /// Takes the clock's parameters from the page: at most two looks, then the thread's last ones. The daemon may be

@@ -12,13 +12,15 @@ use crate::segment::Segment;
 /// The control page; zeros (every gate closed) while there is no daemon.
 pub(crate) static CONTROL: MappedPage = MappedPage::new();
 
-/// Which attach of which process this is, and how far it has come. Zero in a forked child.
-static WORDS: WipedOnFork<(AtomicU64, AtomicU64)> =
-    WipedOnFork::new((AtomicU64::new(0), AtomicU64::new(0)));
+/// What belongs to this process as it is attached now: its instance and status, its segment and names. Zeros in a forked
+/// child, so that it can't write its parent's rings. One static, so that emit asks for one address.
+static OWN: WipedOnFork<((AtomicU64, AtomicU64), Shared)> = WipedOnFork::new((
+    (AtomicU64::new(0), AtomicU64::new(0)),
+    (Published::none(), Published::none()),
+));
 
-/// What the daemon shares with this process. Nothing in a forked child, so that it can't write its parent's rings.
-static SHARED: WipedOnFork<(Published<Segment>, Published<SharedNames>)> =
-    WipedOnFork::new((Published::none(), Published::none()));
+/// What the daemon shares with this process.
+type Shared = (Published<Segment>, Published<SharedNames>);
 
 /// True if the time stamp counter may not be read here.
 pub(crate) static TSC_FORBIDDEN: AtomicBool = AtomicBool::new(false);
@@ -45,7 +47,7 @@ pub(crate) enum Status {
 #[inline]
 pub(crate) fn instance() -> u64 {
     // Relaxed: what it guards is published on its own.
-    WORDS.get().0.load(Ordering::Relaxed)
+    OWN.get().0.0.load(Ordering::Relaxed)
 }
 
 /// Makes threads register themselves afresh: called once for each attach.
@@ -53,21 +55,21 @@ pub(crate) fn instance() -> u64 {
 /// The number is the time: a count would start over in a forked child, whose thread still carries its parent's number,
 /// slot and thread id in its thread-local storage.
 pub(crate) fn new_instance() {
-    WORDS.get().0.store(realtime_ns().max(1), Ordering::Relaxed);
+    OWN.get().0.0.store(realtime_ns().max(1), Ordering::Relaxed);
 }
 
 #[inline]
 pub(crate) fn segment() -> &'static Published<Segment> {
-    &SHARED.get().0
+    &OWN.get().1.0
 }
 
 #[inline]
 pub(crate) fn names() -> &'static Published<SharedNames> {
-    &SHARED.get().1
+    &OWN.get().1.1
 }
 
 pub(crate) fn status() -> Status {
-    match WORDS.get().1.load(Ordering::Acquire) {
+    match OWN.get().0.1.load(Ordering::Acquire) {
         1 => Status::Connecting,
         2 => Status::NoDaemon,
         3 => Status::Attached,
@@ -78,14 +80,14 @@ pub(crate) fn status() -> Status {
 }
 
 pub(crate) fn set_status(status: Status) {
-    WORDS.get().1.store(status as u64, Ordering::Release);
+    OWN.get().0.1.store(status as u64, Ordering::Release);
 }
 
 /// Claims the right to start the background thread: true once for each process.
 pub(crate) fn claim_start() -> bool {
     let (idle, connecting) = (Status::Idle as u64, Status::Connecting as u64);
-    WORDS
-        .get()
+    OWN.get()
+        .0
         .1
         .compare_exchange(idle, connecting, Ordering::AcqRel, Ordering::Relaxed)
         .is_ok()
@@ -93,13 +95,13 @@ pub(crate) fn claim_start() -> bool {
 
 /// Has the kernel wipe the statics in forked children; false if it can't.
 pub(crate) fn protect_from_fork() -> bool {
-    WORDS.protect().is_ok() & SHARED.protect().is_ok()
+    OWN.protect().is_ok()
 }
 
 /// What the kernel's wipe does, by hand, for kernels that can't, in a child that has just been forked.
 pub(crate) fn wipe() {
-    WORDS.get().0.store(0, Ordering::Relaxed);
-    WORDS.get().1.store(Status::Idle as u64, Ordering::Relaxed);
+    OWN.get().0.0.store(0, Ordering::Relaxed);
+    OWN.get().0.1.store(Status::Idle as u64, Ordering::Relaxed);
     // Leaked on purpose: the parent's mapping stays, unused, until this process ends or calls exec.
     let _parents_segment = segment().replace(None);
     let _parents_names = names().replace(None);

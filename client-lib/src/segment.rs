@@ -11,7 +11,7 @@ use nrt_trace_shm::{ShmError, WriteMapping, memfd};
 /// The rings of a run.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    rings: Box<Rings>,
+    rings: Rings,
     /// The low 16 bits of the run's generation, as gates carry them.
     pub(crate) gate_generation: u64,
 }
@@ -47,7 +47,7 @@ impl Segment {
 
     /// The ring of an NC, if it has one.
     #[inline]
-    pub(crate) fn ring(&self, nc: usize) -> Option<&Producer<'_>> {
+    pub(crate) fn ring(&self, nc: u8) -> Option<&Producer<'_>> {
         self.rings.get(nc)
     }
 

@@ -50,7 +50,7 @@ impl Drop for Span {
                 phase.value(),
                 nc,
                 tracking.map_or(0, |id| id.0),
-                Some(&data),
+                &data,
             );
         }
     }

@@ -8,9 +8,7 @@ use nrt_trace_abi::layout::control;
 use crate::event::{Event, StringId, TrackingId};
 use crate::process::{self, CONTROL, Status};
 use crate::span::Span;
-use crate::{
-    EventType, background, emit_raw, emit_raw_with_seq, environment, fork, intern_bytes,
-};
+use crate::{EventType, background, emit_raw, emit_raw_with_seq, environment, fork, intern_bytes};
 
 /// What a program says of itself when it attaches. The environment has the last word, see the crate's documentation.
 #[derive(Clone, Debug, Default)]
@@ -78,13 +76,7 @@ impl Tracer {
             data,
         } = event;
         let tracking = tracking.map_or(0, |id| id.0);
-        recorded(emit_raw(
-            kind.value(),
-            phase.value(),
-            nc,
-            tracking,
-            Some(&data),
-        ))
+        recorded(emit_raw(kind.value(), phase.value(), nc, tracking, &data))
     }
 
     /// [`Tracer::emit`], for an event that belongs to an asynchronous request.
@@ -104,7 +96,7 @@ impl Tracer {
             phase.value(),
             nc,
             tracking,
-            Some(&data),
+            &data,
             nrta_seq_id,
         ))
     }

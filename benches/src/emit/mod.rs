@@ -13,8 +13,9 @@ mod table;
 pub(crate) mod worker;
 mod workers;
 
-use session::Session;
+pub(crate) use session::Session;
 use table::{Row, Table};
+pub(crate) use workers::compile;
 use workers::{Worker, hop_ns};
 
 /// `emit`
@@ -131,7 +132,7 @@ struct Fleet {
 
 impl Fleet {
     fn start(options: &Options, session: &Session) -> Result<Self> {
-        let program = workers::compile(options.library.as_deref())?;
+        let program = compile(options.library.as_deref())?;
         Ok(Self {
             rust: [Worker::rust(session)?, Worker::rust(session)?],
             c: [

@@ -1,29 +1,26 @@
 //! Time stamp counter to `CLOCK_REALTIME` nanoseconds, by parameters that the daemon refreshes.
 
-/// One line: `ns = base_ns + (tsc - base_tsc) * mult / 2^32`.
+/// One line: `ns = base_ns + (tsc - base_tsc) * mult / 2^64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockParams {
     /// Counter value at which the line starts.
     pub base_tsc: u64,
     /// `CLOCK_REALTIME` ns at `base_tsc`.
     pub base_ns: u64,
-    /// Nanoseconds per tick, as a 32.32 fixed-point number.
+    /// Nanoseconds per tick, below 1, times 2^64.
     pub mult: u64,
 }
 
 impl ClockParams {
-    /// Fraction bits of [`ClockParams::mult`]. A constant, where the kernel's vDSO keeps a shift: a 32-bit fraction is
-    /// within 0.3 ppb for any counter above 1 GHz, and a constant shift costs the emit path nothing.
-    pub const FRACTION_BITS: u32 = 32;
+    /// Fraction bits of [`ClockParams::mult`]. A constant, where the kernel's vDSO keeps a shift, and all of the word:
+    /// the product's upper half is then the result, and emit has nothing to shift. A counter of 1 GHz or less does not
+    /// fit, and is not used.
+    pub const FRACTION_BITS: u32 = 64;
 
     /// The time at counter value `tsc`. A value before the base (another core's counter, read a moment earlier) gives
     /// the base itself, so that a refresh never makes time run backwards.
     #[inline]
     #[must_use]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a span of 2^64 ns does not occur while a daemon lives"
-    )]
     pub const fn ns_at(&self, tsc: u64) -> u64 {
         let ticks = tsc.saturating_sub(self.base_tsc);
         self.base_ns + ((ticks as u128 * self.mult as u128) >> Self::FRACTION_BITS) as u64
@@ -37,7 +34,7 @@ mod tests {
     #[test]
     fn a_line_is_exact_over_days() {
         // 2.5 GHz: 0.4 ns a tick.
-        let mult = 2 * (1 << 32) / 5;
+        let mult = u64::MAX / 5 * 2;
         let p = ClockParams {
             base_tsc: 1_000,
             base_ns: 5_000,

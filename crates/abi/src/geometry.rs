@@ -94,14 +94,12 @@ impl Geometry {
     }
 
     /// The stamp of a slot whose turn is index `i` next, if nothing was dropped there: the event of the lap before is
-    /// readable, or nothing was ever written.
+    /// readable. In the first lap, which has none before it, a value that no slot has: an in-flight one far beyond
+    /// any index.
     #[inline]
     #[must_use]
     pub const fn stamp_before(&self, i: u64) -> u64 {
-        match i.checked_sub(self.one_lap) {
-            Some(before) => stamp::published(before),
-            None => 0,
-        }
+        stamp::published(i.wrapping_sub(self.one_lap))
     }
 
     /// The claim number of `index`, the inverse of [`Geometry::place`]; `None` if no claim has that index.

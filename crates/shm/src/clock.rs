@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use nrt_trace_abi::clock::ClockParams;
-use rustix::time::{ClockId, clock_gettime};
 
 /// The three clocks, read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +15,16 @@ pub struct Anchor {
     pub boottime_ns: u64,
 }
 
-fn read(id: ClockId) -> u64 {
-    let time = clock_gettime(id);
+/// The C library's function: rustix looks for the vDSO by itself, where valgrind's auxiliary vector does not say that
+/// it has taken it away, and ends the host with SIGSEGV.
+fn read(id: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes one timespec to the address given, which is valid for the call. A clock that a kernel does not have
+    // leaves the zeros.
+    let _status = unsafe { libc::clock_gettime(id, &raw mut time) };
     // Clocks before 1970 read as 0.
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
         + u64::try_from(time.tv_nsec).unwrap_or(0)
@@ -27,9 +34,9 @@ fn read(id: ClockId) -> u64 {
 #[must_use]
 pub fn anchor() -> Anchor {
     Anchor {
-        realtime_ns: read(ClockId::Realtime),
-        monotonic_ns: read(ClockId::Monotonic),
-        boottime_ns: read(ClockId::Boottime),
+        realtime_ns: read(libc::CLOCK_REALTIME),
+        monotonic_ns: read(libc::CLOCK_MONOTONIC),
+        boottime_ns: read(libc::CLOCK_BOOTTIME),
     }
 }
 
@@ -37,7 +44,7 @@ pub fn anchor() -> Anchor {
 #[inline]
 #[must_use]
 pub fn realtime_ns() -> u64 {
-    read(ClockId::Realtime)
+    read(libc::CLOCK_REALTIME)
 }
 
 /// The time stamp counter; 0 on machines that have none.
@@ -184,7 +191,7 @@ impl TscClock {
     }
 }
 
-/// Nanoseconds per tick between two readings, 32.32 fixed point.
+/// Nanoseconds per tick between two readings, times 2^64; `None` for a counter that is too slow for that.
 fn slope(from: Pair, to: Pair) -> Option<u64> {
     let ticks = to.tsc.checked_sub(from.tsc).filter(|&ticks| ticks > 0)?;
     let ns = to.ns.checked_sub(from.ns)?;
@@ -217,7 +224,7 @@ mod tests {
     use super::*;
 
     /// 2.5 GHz.
-    const MULT: u64 = 1_717_986_918;
+    const MULT: u64 = u64::MAX / 5 * 2;
 
     fn clock() -> TscClock {
         let start = Pair {

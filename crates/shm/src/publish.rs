@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::time::Instant;
 
 use crate::page::ZeroAnyTime;
-use crate::threads::{self, Inside};
+use crate::threads::{self, Within};
 
 /// A published value, or none.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl<T: Send + Sync> Published<T> {
 
     /// The value, for as long as the thread stays inside.
     #[inline]
-    pub fn get<'a>(&'a self, _inside: &'a Inside) -> Option<&'a T> {
+    pub fn get<'a>(&'a self, _inside: &'a impl Within) -> Option<&'a T> {
         // SYNC(segment): what was built before it was published is seen.
         let pointer = self.pointer.load(Ordering::Acquire);
         // SAFETY: non-null pointers come from Box::into_raw in `replace` and are freed only by `Retired::reclaim`,

@@ -25,13 +25,12 @@ struct Padded(Option<Producer<'static>>);
 impl Rings {
     /// The rings of `layout` in `mapping`; `None` if one of them lies outside.
     #[must_use]
-    pub fn new(mapping: WriteMapping, layout: &SegmentLayout) -> Option<Box<Self>> {
-        let mut rings = Box::new(Self {
+    pub fn new(mapping: WriteMapping, layout: &SegmentLayout) -> Option<Self> {
+        let mut rings = Self {
             producers: [const { Padded(None) }; MAX_NCS],
             mapping,
-        });
-        // SAFETY: the words lie in mapped memory, not in `rings`, so that moving or borrowing the box does not move
-        // them; they stay mapped until `mapping` is dropped, which is when `producers`, a field of the same struct
+        };
+        // SAFETY: the words lie in mapped memory, not in `rings`, so that moving `rings` does not move them; they stay mapped until `mapping` is dropped, which is when `producers`, a field of the same struct
         // without drop code, ends too. `mapping` is never replaced, and `get` gives the views out for a borrow only.
         let words: &'static [AtomicU64] =
             unsafe { &*std::ptr::from_ref::<[AtomicU64]>(rings.mapping.words()) };
@@ -46,8 +45,8 @@ impl Rings {
     /// The ring of an NC, if it has one.
     #[inline]
     #[must_use]
-    pub fn get(&self, nc: usize) -> Option<&Producer<'_>> {
-        self.producers.get(nc)?.0.as_ref()
+    pub fn get(&self, nc: u8) -> Option<&Producer<'_>> {
+        self.producers[usize::from(nc)].0.as_ref()
     }
 
     /// All words of the mapping.
@@ -70,7 +69,7 @@ mod tests {
         let layout = SegmentLayout::new(5, [0, 3, 255]).unwrap();
         let fd = memfd::create("rings", layout.bytes()).unwrap();
         let rings = Rings::new(WriteMapping::map(&fd, layout.bytes()).unwrap(), &layout).unwrap();
-        let with: Vec<_> = (0..300).filter(|&nc| rings.get(nc).is_some()).collect();
+        let with: Vec<_> = (0..=255).filter(|&nc| rings.get(nc).is_some()).collect();
         assert_eq!(with, [0, 3, 255]);
         for nc in with {
             let outcome = rings.get(nc).unwrap().push(|_| Default::default());

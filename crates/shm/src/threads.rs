@@ -20,6 +20,7 @@
 //! A nested emit, out of a signal handler, finds the word odd and leaves it alone. A handler that runs between the load
 //! and the store of `c` makes the word go `c+1, c+2` and back to `c+1`: still a change, and still odd while inside.
 
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use std::time::{Duration, Instant};
 
@@ -155,79 +156,176 @@ mod tls {
 }
 
 /// The calling thread is inside: what [`crate::publish::Published::get`] gives stays mapped until this is dropped.
-#[derive(Debug)]
-pub struct Inside {
-    slot: &'static Slot,
-    /// Leaving stores this value: two more than before for the outermost emit, the value itself for a nested one,
-    /// whose thread stays inside. [`CROWDED`]: the thread has no slot, and `slot` is a stand-in.
-    after: u64,
-    /// Bound to its thread.
-    _not_send: std::marker::PhantomData<*const ()>,
+pub trait Within {
+    /// Kernel number of the thread.
+    fn tid(&self) -> u64;
 }
 
-/// [`Inside::after`] of a thread without a slot: words start at 0 and only grow, so that no thread leaves with this.
-const CROWDED: u64 = 0;
+/// Inside, as nearly every emit is: not in a signal handler that interrupted another, on a thread that has a slot and
+/// keeps the clock as it is now.
+#[derive(Debug)]
+pub struct Outermost {
+    slot: &'static Slot,
+    /// Bound to its thread.
+    _not_send: PhantomData<*const ()>,
+}
+
+/// Inside, in any way.
+#[derive(Debug)]
+pub struct Inside(Place);
+
+#[derive(Debug)]
+enum Place {
+    Outermost(Outermost),
+    /// An emit of the same thread was interrupted; it stays inside.
+    Nested(&'static Slot, PhantomData<*const ()>),
+    /// No slot of its own.
+    Crowd(PhantomData<*const ()>),
+}
+
+/// Marks the calling thread as inside, if it need only write its word: its slot was found by [`enter`] before, it keeps
+/// the clock's parameters of `selector`, and no emit of the thread was interrupted. `instance` names this attach of
+/// this process.
+///
+/// What is asked here need not be asked later, when it would take a call in the middle of the usual path.
+#[inline]
+#[must_use]
+pub fn enter_outermost(instance: u64, selector: u64) -> Option<Outermost> {
+    tls::with(|own| {
+        if own.instance.load(Ordering::Relaxed) != instance {
+            return None;
+        }
+        // SAFETY: `register` stores the address of an element of SLOTS before it sets `instance` to another value than
+        // NEVER, on this thread; and `enter` lets no instance be NEVER.
+        let slot: &'static Slot = unsafe { &*own.slot.load(Ordering::Relaxed) };
+        if slot.clock[0].load(Ordering::Relaxed) != selector {
+            return None;
+        }
+        Outermost::step_in(slot)
+    })
+}
 
 /// Marks the calling thread as inside. `instance` names this attach of this process; 0 gives `None`.
 ///
 /// The first call of a thread in an instance makes one system call (`gettid`); later ones none.
-#[inline]
+#[cold]
+#[must_use]
 pub fn enter(instance: u64) -> Option<Inside> {
+    if instance == 0 || instance == NEVER {
+        return None;
+    }
     tls::with(|own| {
-        if own.instance.load(Ordering::Relaxed) != instance {
-            return enter_first(own, instance);
-        }
-        // SAFETY: `register` stores the address of an element of SLOTS before it sets `instance` to a value other than
-        // NEVER, on this thread; and no caller's instance is NEVER, which `enter_first` sees to.
-        let slot: &'static Slot = unsafe { &*own.slot.load(Ordering::Relaxed) };
-        Some(Inside::step_in(slot))
+        let place = match slot_of(own, instance) {
+            Some(slot) => match Outermost::step_in(slot) {
+                Some(outermost) => Place::Outermost(outermost),
+                None => Place::Nested(slot, PhantomData),
+            },
+            None => {
+                // SeqCst: a full barrier, since the other side's membarrier was not meant for this word.
+                CROWD.fetch_add(1, Ordering::SeqCst);
+                Place::Crowd(PhantomData)
+            }
+        };
+        Some(Inside(place))
     })
 }
 
-impl Inside {
+impl Outermost {
+    /// The clock parameters that the thread keeps: those of the selector with which it entered, or later ones.
     #[inline]
-    fn step_in(slot: &'static Slot) -> Self {
+    #[must_use]
+    pub fn kept_clock(&self) -> ClockParams {
+        let [_, base_tsc, base_ns, mult] = &self.slot.clock;
+        ClockParams {
+            base_tsc: base_tsc.load(Ordering::Relaxed),
+            base_ns: base_ns.load(Ordering::Relaxed),
+            mult: mult.load(Ordering::Relaxed),
+        }
+    }
+
+    /// `None` if the thread is inside already.
+    #[inline]
+    fn step_in(slot: &'static Slot) -> Option<Self> {
         let count = slot.word.load(Ordering::Relaxed);
-        // Even: outermost, one more now and two more after. Odd: nested, the same now and after.
-        slot.word.store(count | 1, Ordering::Relaxed);
+        if count & 1 != 0 {
+            return None;
+        }
+        slot.word.store(count + 1, Ordering::Relaxed);
         // SYNC(membarrier): the compiler keeps the order; the CPU's is the other side's business.
         compiler_fence(Ordering::SeqCst);
-        Self {
+        Some(Self {
             slot,
-            after: count + 2 * (!count & 1),
-            _not_send: std::marker::PhantomData,
-        }
+            _not_send: PhantomData,
+        })
+    }
+}
+
+impl Drop for Outermost {
+    #[inline]
+    fn drop(&mut self) {
+        // Nested emits have left the word as it was.
+        let odd = self.slot.word.load(Ordering::Relaxed);
+        // SYNC(leave): whoever sees the word changed also sees everything that was done inside.
+        self.slot.word.store(odd + 1, Ordering::Release);
     }
 }
 
 impl Drop for Inside {
-    #[inline]
     fn drop(&mut self) {
-        if self.after == CROWDED {
-            leave_crowd();
-        } else {
-            // SYNC(leave): whoever sees the word changed also sees everything that was done inside.
-            self.slot.word.store(self.after, Ordering::Release);
+        if let Place::Crowd(_) = self.0 {
+            CROWD.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+impl Within for Outermost {
+    #[inline]
+    fn tid(&self) -> u64 {
+        self.slot.tid.load(Ordering::Relaxed)
+    }
+}
+
+impl Within for Inside {
+    fn tid(&self) -> u64 {
+        match self.slot() {
+            Some(slot) => slot.tid.load(Ordering::Relaxed),
+            None => tls::with(|own| own.tid.load(Ordering::Relaxed)),
         }
     }
 }
 
 impl Inside {
-    /// Kernel number of the thread.
-    #[inline]
-    #[must_use]
-    pub fn tid(&self) -> u64 {
-        if self.after == CROWDED {
-            return tls::with(|own| own.tid.load(Ordering::Relaxed));
-        }
-        self.slot.tid.load(Ordering::Relaxed)
-    }
-
     /// The clock parameters that the thread keeps, if they came under `selector`.
-    #[inline]
     #[must_use]
     pub fn clock(&self, selector: u64) -> Option<ClockParams> {
-        let [kept, base_tsc, base_ns, mult] = &self.slot.clock;
+        self.slot()?.clock(selector)
+    }
+
+    /// The clock parameters that the thread keeps, whatever their selector.
+    #[must_use]
+    pub fn last_clock(&self) -> Option<ClockParams> {
+        self.slot()?.last_clock()
+    }
+
+    /// Keeps clock parameters that came under `selector`.
+    pub fn keep_clock(&self, selector: u64, params: ClockParams) {
+        if let Some(slot) = self.slot() {
+            slot.keep_clock(selector, params);
+        }
+    }
+
+    fn slot(&self) -> Option<&'static Slot> {
+        match &self.0 {
+            Place::Outermost(outermost) => Some(outermost.slot),
+            Place::Nested(slot, _) => Some(slot),
+            Place::Crowd(_) => None,
+        }
+    }
+}
+
+impl Slot {
+    fn clock(&self, selector: u64) -> Option<ClockParams> {
+        let [kept, base_tsc, base_ns, mult] = &self.clock;
         (kept.load(Ordering::Relaxed) == selector).then(|| ClockParams {
             base_tsc: base_tsc.load(Ordering::Relaxed),
             base_ns: base_ns.load(Ordering::Relaxed),
@@ -235,10 +333,8 @@ impl Inside {
         })
     }
 
-    /// The clock parameters that the thread keeps, whatever their selector.
-    #[must_use]
-    pub fn last_clock(&self) -> Option<ClockParams> {
-        let selector = self.slot.clock[0].load(Ordering::Relaxed);
+    fn last_clock(&self) -> Option<ClockParams> {
+        let selector = self.clock[0].load(Ordering::Relaxed);
         if selector == NO_CLOCK {
             None
         } else {
@@ -246,60 +342,32 @@ impl Inside {
         }
     }
 
-    /// Keeps clock parameters that came under `selector`.
-    pub fn keep_clock(&self, selector: u64, params: ClockParams) {
-        if self.after == CROWDED {
-            return; // `slot` is shared with others of the crowd
-        }
-        let slot = self.slot;
+    fn keep_clock(&self, selector: u64, params: ClockParams) {
         // A signal handler may interrupt: it must not find the new selector with old parameters.
-        slot.clock[0].store(NO_CLOCK, Ordering::Relaxed);
+        self.clock[0].store(NO_CLOCK, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        slot.clock[1].store(params.base_tsc, Ordering::Relaxed);
-        slot.clock[2].store(params.base_ns, Ordering::Relaxed);
-        slot.clock[3].store(params.mult, Ordering::Relaxed);
+        self.clock[1].store(params.base_tsc, Ordering::Relaxed);
+        self.clock[2].store(params.base_ns, Ordering::Relaxed);
+        self.clock[3].store(params.mult, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        slot.clock[0].store(selector, Ordering::Relaxed);
+        self.clock[0].store(selector, Ordering::Relaxed);
     }
 }
 
-/// [`enter`] of a thread that has no slot in this attach yet.
-#[cold]
-fn enter_first(own: &Own, instance: u64) -> Option<Inside> {
-    if instance == 0 || instance == NEVER {
-        return None;
+/// The calling thread's slot, which is looked for when it comes for the first time in an instance, and again when slots
+/// were freed since it found none.
+fn slot_of(own: &Own, instance: u64) -> Option<&'static Slot> {
+    if own.instance.load(Ordering::Relaxed) == instance {
+        // SAFETY: as in `enter_outermost`.
+        return Some(unsafe { &*own.slot.load(Ordering::Relaxed) });
     }
-    // A thread that found the table full looks again when slots were freed.
-    let crowd = own.crowd.load(Ordering::Relaxed) == instance
+    let found_none = own.crowd.load(Ordering::Relaxed) == instance
         && own.sweeps.load(Ordering::Relaxed) == SWEEPS.load(Ordering::Relaxed);
-    if !crowd && let Some(slot) = register(own, instance) {
-        return Some(Inside::step_in(slot));
+    if found_none {
+        None
+    } else {
+        register(own, instance)
     }
-    // SeqCst: a full barrier, since the other side's membarrier was not meant for this word.
-    CROWD.fetch_add(1, Ordering::SeqCst);
-    Some(Inside {
-        slot: &NOBODYS,
-        after: CROWDED,
-        _not_send: std::marker::PhantomData,
-    })
-}
-
-/// Stands in for the slot of threads that have none. Nothing is ever kept in it.
-static NOBODYS: Slot = Slot {
-    word: AtomicU64::new(0),
-    owner: AtomicU64::new(0),
-    clock: [
-        AtomicU64::new(NO_CLOCK),
-        AtomicU64::new(0),
-        AtomicU64::new(0),
-        AtomicU64::new(0),
-    ],
-    tid: AtomicU64::new(0),
-};
-
-#[cold]
-fn leave_crowd() {
-    CROWD.fetch_sub(1, Ordering::Release);
 }
 
 /// Finds the calling thread a slot. May be interrupted by a signal handler that does the same: the handler's slot is

@@ -122,3 +122,28 @@ fn c05_the_library_may_be_closed_at_any_time() {
     readelf.args(["-d", library]);
     assert!(run(readelf).ok().text().contains("NODELETE"));
 }
+
+/// Case C05 under memcheck, whose world differs from the kernel's: no vDSO, no membarrier, one thread at a time.
+#[test]
+fn c05_valgrind_finds_nothing() {
+    let host = Host::new();
+    let program = compile(&host, "tests/c/opened.c", Link::Opened);
+    let library = artifacts().library.to_str().unwrap();
+    let ended = host
+        .tracectl(&[
+            "record",
+            "-o",
+            "t.json",
+            "--",
+            "valgrind",
+            "--quiet",
+            "--error-exitcode=9",
+            program.to_str().unwrap(),
+            library,
+            "40",
+        ])
+        .ok();
+    assert_eq!(printed(&ended), [400], "{ended}");
+    let document = Document::read(&host.path("t.json"));
+    assert_eq!(numbers(&document, 0), (1..=400).collect::<Vec<_>>());
+}
