@@ -230,6 +230,33 @@ fn producers_a_lap_apart_do_not_mix() {
     );
 }
 
+/// A claim that nobody follows up lies between two others of the slot: whoever comes after the hole still writes after
+/// whoever was before it, although the stamp is not the one that was to be expected.
+#[test]
+fn a_hole_does_not_lose_the_order() {
+    let outcomes = census(3, || {
+        let ring = Ring::new(1, 0);
+        let first = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || ring.push(7)
+        });
+        let second = thread::spawn({
+            let ring = Arc::clone(&ring);
+            move || {
+                ring.words[ring::TAIL].fetch_add(1, Ordering::Relaxed);
+                ring.push(8)
+            }
+        });
+        format!("{} {}", first.join().unwrap(), second.join().unwrap())
+    });
+    expect(
+        &outcomes,
+        &[
+            "+1 +3", "+1 -", "- +3", "+2 +3", "+2 -", "+3 +2", "+3 -", "- +2",
+        ],
+    );
+}
+
 /// Two producers on two slots and a reader that comes twice: everything is delivered once, late events by the second
 /// visit.
 #[test]
