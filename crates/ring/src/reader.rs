@@ -209,21 +209,21 @@ impl<'a, W: LoadWord> Reader<'a, W> {
             if *left == 0 {
                 return Progress::More;
             }
-            // Those that stay open are put back behind the ones not looked at yet: after `revisit` steps the list is
-            // in its old order again.
+            // Those not looked at yet stand last, and all keep their order: a visit may end here for good, and the next
+            // one begins with the list as it is.
+            let at = cursor.pending.len() - cursor.revisit;
             cursor.revisit -= 1;
-            let Some(n) = cursor.pending.pop_front() else {
-                break;
-            };
-            match self.look(n) {
+            let look = self.look(cursor.pending[at]);
+            match look {
                 Look::Event(record) => {
                     cursor.delivered += 1;
                     *left -= 1;
                     sink(&record);
                 }
                 Look::Gone => cursor.lost += 1,
-                Look::Pending => cursor.pending.push_back(n),
+                Look::Pending => continue,
             }
+            cursor.pending.remove(at);
         }
         Progress::Done
     }
