@@ -185,15 +185,17 @@ impl<'a, W: LoadWord> Reader<'a, W> {
         ]
         .map(|at| self.words[at].load(Ordering::Acquire));
         let claimed = self.claimed(cursor)?;
+        // Each drop had a claim: what exceeds them is a hostile producer's, and would only overflow somebody's sum.
+        let dropped = |counter: u64| counter.min(claimed);
         Ok(Account {
             claimed,
             delivered: cursor.delivered,
             lost: cursor.lost,
             pending: cursor.pending.len() as u64,
             unread: claimed - cursor.next,
-            dropped_in_flight,
-            dropped_lapped,
-            dropped_seq,
+            dropped_in_flight: dropped(dropped_in_flight),
+            dropped_lapped: dropped(dropped_lapped),
+            dropped_seq: dropped(dropped_seq),
             abandoned: cursor.abandoned,
         })
     }
