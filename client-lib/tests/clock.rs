@@ -7,7 +7,11 @@
 //!
 //! A process has one tracer, so this is one test.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests, and figures that a failure is read with"
+)]
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -32,7 +32,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
 /// list of open claims.
 ///
 /// The first byte chooses the capacity (1 to 8), how many events a call may deliver (1 to 16), and whether words change
-/// under the reader: then the second half of the rest says how, see [`Script`]. The other bytes are the words of the
+/// under the reader: then the second half of the rest says how (`shifting::Script`). The other bytes are the words of the
 /// ring, visit by visit.
 ///
 /// # Panics

@@ -253,8 +253,8 @@ fn counters_at_their_limit_can_be_added_up() {
             let first = rings.layout.ring_word(nc).unwrap();
             let words = &rings.map.words()[first..];
             words[ring::TAIL].store(2 * SEQ_MAX, Ordering::Relaxed);
-            for drops in ring::DROPPED_IN_FLIGHT..=ring::DROPPED_SEQ {
-                words[drops].store(u64::MAX, Ordering::Relaxed);
+            for drops in &words[ring::DROPPED_IN_FLIGHT..=ring::DROPPED_SEQ] {
+                drops.store(u64::MAX, Ordering::Relaxed);
             }
         }
         fake.names.words()[strings::FULL].store(u64::MAX, Ordering::Relaxed);

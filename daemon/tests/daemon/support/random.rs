@@ -1,10 +1,11 @@
 //! Random numbers that can be had again.
 
-/// A sequence that its seed decides (SplitMix64).
+/// A sequence that its seed decides (`SplitMix64`).
 pub(crate) struct Random(u64);
 
 impl Random {
     /// With the seed of `NRT_TEST_SEED`, else of the clock; it is printed, for the failure to be had again.
+    #[expect(clippy::print_stdout, reason = "shown with a failure")]
     pub(crate) fn new() -> Self {
         let given = std::env::var("NRT_TEST_SEED").ok();
         let seed = given.map_or_else(nrt_trace_shm::clock::realtime_ns, |seed| {
