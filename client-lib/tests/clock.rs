@@ -14,6 +14,7 @@
 )]
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -332,9 +333,12 @@ fn the_latch_is_never_at_rest(tracer: Tracer, listener: &OwnedFd) {
     page.set_gates(&[gate::open(gate::ALL_TYPES, 1); MAX_NCS]);
     daemon.go(tracer);
     let done = AtomicBool::new(false);
+    // A thread that knows no line and finds the latch moving twice asks the system's clock, which is on no line of ours.
+    let know_a_line = Barrier::new(3);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let _done = SetAtEnd(&done);
+            know_a_line.wait();
             for n in 2..LINES {
                 page.set_clock(Some(line(n, start)));
                 if n % 512 == 0 {
@@ -343,8 +347,10 @@ fn the_latch_is_never_at_rest(tracer: Tracer, listener: &OwnedFd) {
             }
         });
         for nc in 0..2 {
-            let done = &done;
+            let (done, know_a_line) = (&done, &know_a_line);
             scope.spawn(move || {
+                emit(tracer, nc, 1, tsc);
+                know_a_line.wait();
                 for _ in (0..CAP / 100 - 1).take_while(|_| !done.load(Ordering::Relaxed)) {
                     emit(tracer, nc, 100, tsc);
                 }
