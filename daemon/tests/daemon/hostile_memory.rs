@@ -82,12 +82,13 @@ impl Neighbour {
     }
 
     /// Emits, and has its events fetched and consumed beside those of producer `hostile`.
-    fn visit(&mut self, daemon: &mut Client, hostile: u32) {
+    fn visit(&mut self, daemon: &mut Client, hostile: u32) -> Fetched {
         let from = self.emitted;
         self.emit(20);
         let fetched = daemon.fetch_with(fetch(), &[hostile]).unwrap();
         self.check(&fetched, from);
         daemon.commit(fetched.id()).unwrap();
+        fetched
     }
 
     /// What a fetch brought of it: all that it emitted after the first `from`.
@@ -140,7 +141,7 @@ fn any_words_anywhere_spoil_only_their_own_events() {
         };
         let (mut before, mut during, mut after) = (scribbler(), scribbler(), scribbler());
         (0..50 * round).for_each(|_| before.scribble());
-        neighbour.visit(&mut daemon, hostile.id);
+        drop(neighbour.visit(&mut daemon, hostile.id));
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -148,17 +149,25 @@ fn any_words_anywhere_spoil_only_their_own_events() {
                     during.scribble();
                 }
             });
-            (0..3).for_each(|_| neighbour.visit(&mut daemon, hostile.id));
+            (0..3).for_each(|_| drop(neighbour.visit(&mut daemon, hostile.id)));
             stop.store(true, Ordering::Relaxed);
         });
         (0..50).for_each(|_| after.scribble());
-        neighbour.visit(&mut daemon, hostile.id);
+        drop(neighbour.visit(&mut daemon, hostile.id));
         // By now its words may have been impossible already; now they are.
         let tail = rings.layout.ring_word(1).unwrap() + ring::TAIL;
         rings.map.words()[tail].store(u64::MAX, Ordering::Relaxed);
-        neighbour.visit(&mut daemon, hostile.id);
+        drop(neighbour.visit(&mut daemon, hostile.id));
         daemon.wait_state(hostile.id, ProducerState::Quarantined);
-        neighbour.visit(&mut daemon, hostile.id);
+        // Sane words come too late: nothing is read of it any more.
+        let put_aside = neighbour.visit(&mut daemon, hostile.id);
+        rings.map.words()[tail].store(2 * SEQ_MAX, Ordering::Relaxed);
+        let later = neighbour.visit(&mut daemon, hostile.id);
+        for nc in 0..2 {
+            assert_eq!(later.seqs(hostile.id, nc), [0; 0]);
+            let account = |fetched: &Fetched| fetched.accounts.get(&(hostile.id, nc)).copied();
+            assert_eq!(account(&later), account(&put_aside));
+        }
         assert_eq!(daemon.status().quarantined, round);
         let told = daemon.logged("quarantined");
         assert_eq!(told.len() as u64, round, "{told:#?}");
