@@ -6,9 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::drain::segment::Segment;
+use nrt_trace_shm::ShmError;
+
+use crate::drain::segment::{STEP_BYTES, Segment};
 use crate::listen::StartError;
 use crate::ticker::Ticker;
 
@@ -18,6 +20,8 @@ const CAPTURING: Duration = Duration::from_millis(10);
 const IDLE: Duration = Duration::from_secs(1);
 /// Memory is counted on every so many visits while something is captured: it takes a system call for each segment.
 const COUNT_EVERY: u32 = 10;
+/// Time between two lines that say that there is no memory.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// The memory of all segments.
 #[derive(Debug)]
@@ -52,7 +56,7 @@ impl Memory {
             budget,
         });
         let inner = pool.clone();
-        let (mut visits, mut told) = ((0..COUNT_EVERY).cycle(), false);
+        let (mut visits, mut told) = ((0..COUNT_EVERY).cycle(), Told::default());
         let ticker = Ticker::start("nrt-memory", IDLE, move || {
             if inner.free() || visits.next() == Some(0) {
                 inner.count();
@@ -120,32 +124,56 @@ impl Pool {
         (reserved, resident)
     }
 
-    /// Takes memory ahead of the tails; `told` keeps it to one line for each time that there is none.
-    fn allocate(&self, told: &mut bool) {
+    /// Takes memory ahead of the tails, up to the budget: tails are the producers' word.
+    fn allocate(&self, told: &mut Told) {
         let resident = self.resident.load(Ordering::Relaxed);
-        let problem = if resident > self.budget {
-            Some(format!(
-                "{resident} bytes are taken, which is over the budget (memory_budget_bytes)"
-            ))
-        } else {
-            let failed = self
-                .live()
-                .iter()
-                .find_map(|segment| segment.allocate_ahead().err());
-            failed.map(|error| error.to_string())
+        let room = self.budget.saturating_sub(resident);
+        let problem = match self.allocate_within(room) {
+            _ if room < STEP_BYTES => Some(format!(
+                "{resident} bytes are taken, and the budget is {} (memory_budget_bytes)",
+                self.budget
+            )),
+            Ok(()) => None,
+            Err(error) => Some(error.to_string()),
         };
-        if let Some(problem) = problem.as_ref().filter(|_| !*told) {
+        if let Some(problem) = problem.filter(|_| told.is_due(Instant::now())) {
             tracing::warn!("rings get no memory ahead of time: {problem}");
         }
-        *told = problem.is_some();
+    }
+
+    fn allocate_within(&self, mut room: u64) -> Result<(), ShmError> {
+        for segment in self.live() {
+            let taken = segment.allocate_ahead(room)?;
+            room -= taken;
+            // Until the next count, which looks at what is really there.
+            self.resident.fetch_add(taken, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// When a line was last written. A process can give memory back and take it again as often as it likes, and must not
+/// fill the log with it.
+#[derive(Debug, Default)]
+struct Told(Option<Instant>);
+
+impl Told {
+    /// Whether it is time for a line; one that is due counts as written.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let due = self
+            .0
+            .is_none_or(|last| now.saturating_duration_since(last) >= SILENCE);
+        if due {
+            self.0 = Some(now);
+        }
+        due
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
-    use nrt_trace_abi::layout::SegmentLayout;
+    use nrt_trace_abi::layout::{SegmentLayout, ring};
+    use nrt_trace_shm::WriteMapping;
 
     use super::*;
 
@@ -165,5 +193,35 @@ mod tests {
             assert!(Instant::now() < deadline, "not freed");
             std::thread::yield_now();
         }
+    }
+
+    /// A process can set its claim counters as it likes: they don't talk the daemon into more than its budget.
+    #[test]
+    fn hostile_tails_take_no_more_than_the_budget() {
+        let cap = 16 << 10;
+        let layout = SegmentLayout::new(cap, 0..64).unwrap();
+        let segment = Arc::new(Segment::create(layout.clone(), [1, 1], 7, 1).unwrap());
+        let budget = segment.resident_bytes() + (16 << 20);
+        assert!(segment.bytes() > 2 * budget);
+        let map = WriteMapping::map(segment.fd(), segment.bytes()).unwrap();
+        for nc in 0..64 {
+            let tail = layout.ring_word(nc).unwrap() + ring::TAIL;
+            map.words()[tail].store(cap, Ordering::Relaxed);
+        }
+        let pool = Pool {
+            segments: Mutex::default(),
+            resident: AtomicU64::new(0),
+            budget,
+        };
+        pool.lock().live.insert(7, segment);
+        let mut told = Told::default();
+        for _ in 0..10 {
+            pool.count();
+            pool.allocate(&mut told);
+            let (_, resident) = pool.count();
+            assert!(resident <= budget, "{resident} of {budget}");
+        }
+        assert!(pool.count().1 > budget - (2 << 20), "but it is used");
+        assert!(!told.is_due(Instant::now()) && told.is_due(Instant::now() + SILENCE));
     }
 }

@@ -283,9 +283,13 @@ pub fn parse<M: Message>(packet: &[u8]) -> Result<M, BadMessage> {
     if kind != M::KIND {
         return Err(BadMessage::Kind { kind });
     }
-    M::read_from_bytes(packet).map_err(|_| BadMessage::Length {
-        bytes: packet.len(),
-    })
+    let (header, _) = Header::read_from_prefix(packet).map_err(|_| BadMessage::Foreign)?;
+    M::read_from_bytes(packet)
+        .ok()
+        .filter(|_| header.bytes == M::header().bytes)
+        .ok_or(BadMessage::Length {
+            bytes: packet.len(),
+        })
 }
 
 impl Hello {
@@ -436,6 +440,13 @@ mod tests {
         assert_eq!(
             parse::<Go>(&bytes[..20]),
             Err(BadMessage::Length { bytes: 20 })
+        );
+        let mut other = go;
+        other.header.bytes = 20;
+        assert_eq!(
+            parse::<Go>(other.as_bytes()),
+            Err(BadMessage::Length { bytes: 24 }),
+            "it says of itself that it is shorter"
         );
         let mut other = go;
         other.header.abi = 9;

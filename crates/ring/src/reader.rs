@@ -185,15 +185,17 @@ impl<'a, W: LoadWord> Reader<'a, W> {
         ]
         .map(|at| self.words[at].load(Ordering::Acquire));
         let claimed = self.claimed(cursor)?;
+        // Each drop had a claim: what exceeds them is a hostile producer's, and would only overflow somebody's sum.
+        let dropped = |counter: u64| counter.min(claimed);
         Ok(Account {
             claimed,
             delivered: cursor.delivered,
             lost: cursor.lost,
             pending: cursor.pending.len() as u64,
             unread: claimed - cursor.next,
-            dropped_in_flight,
-            dropped_lapped,
-            dropped_seq,
+            dropped_in_flight: dropped(dropped_in_flight),
+            dropped_lapped: dropped(dropped_lapped),
+            dropped_seq: dropped(dropped_seq),
             abandoned: cursor.abandoned,
         })
     }
@@ -209,21 +211,21 @@ impl<'a, W: LoadWord> Reader<'a, W> {
             if *left == 0 {
                 return Progress::More;
             }
-            // Those that stay open are put back behind the ones not looked at yet: after `revisit` steps the list is
-            // in its old order again.
+            // Those not looked at yet stand last, and all keep their order: a visit may end here for good, and the next
+            // one begins with the list as it is.
+            let at = cursor.pending.len() - cursor.revisit;
             cursor.revisit -= 1;
-            let Some(n) = cursor.pending.pop_front() else {
-                break;
-            };
-            match self.look(n) {
+            let look = self.look(cursor.pending[at]);
+            match look {
                 Look::Event(record) => {
                     cursor.delivered += 1;
                     *left -= 1;
                     sink(&record);
                 }
                 Look::Gone => cursor.lost += 1,
-                Look::Pending => cursor.pending.push_back(n),
+                Look::Pending => continue,
             }
+            cursor.pending.remove(at);
         }
         Progress::Done
     }

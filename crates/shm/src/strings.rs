@@ -2,8 +2,8 @@
 
 use std::os::fd::OwnedFd;
 
-use nrt_trace_abi::ABI_VERSION;
 use nrt_trace_abi::layout::{StringTableLayout, strings};
+use nrt_trace_abi::{ABI_VERSION, SEQ_MAX};
 use nrt_trace_ring::strings::StringCursor;
 
 use crate::{ReadMapping, ShmError, memfd};
@@ -45,10 +45,10 @@ impl StringReader {
         self.cursor.poll(self.mapping.words(), sink);
     }
 
-    /// Names that found no room, as the producer counts them.
+    /// Names that found no room, as the producer counts them; no more than can be counted in earnest.
     #[must_use]
     pub fn full(&self) -> u64 {
-        self.mapping.words()[strings::FULL].get()
+        self.mapping.words()[strings::FULL].get().min(SEQ_MAX)
     }
 
     /// Entries whose span lies outside the table.

@@ -222,9 +222,10 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
                 .as_ref()
                 .and_then(|segment| segment.reader(ring.nc))
             {
-                self.left += reader
+                let left = reader
                     .claimed(&ring.cursor)
                     .map_or(0, |tail| tail - ring.cursor.next());
+                self.left = self.left.saturating_add(left);
             }
         }
         if !producer.selected {
@@ -307,7 +308,7 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
         };
         self.send(Part::Account(message))?;
         self.events += turn.delivered;
-        self.left += turn.left;
+        self.left = self.left.saturating_add(turn.left);
         self.outcome.consumed.push(Consumed {
             producer_id: id,
             nc: ring.nc,

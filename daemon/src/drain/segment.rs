@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nrt_trace_abi::SEQ_MAX;
 use nrt_trace_abi::layout::{SegmentLayout, WORD_BYTES, ring, segment};
 use nrt_trace_ring::Reader;
 use nrt_trace_shm::{ReadMapping, ReadWord, ShmError, memfd};
@@ -11,6 +12,8 @@ use nrt_trace_shm::{ReadMapping, ReadWord, ShmError, memfd};
 const FIRST_BYTES: u64 = 128 << 10;
 /// Memory that a ring in use has ahead of its tail.
 const AHEAD_BYTES: u64 = 4 << 20;
+/// Memory is taken in steps of this size: a call for each page would cost more than the memory.
+pub(crate) const STEP_BYTES: u64 = AHEAD_BYTES / 4;
 
 /// The rings of one producer in one run.
 #[derive(Debug)]
@@ -46,17 +49,19 @@ impl Segment {
             allocated,
         };
         for (ring, nc) in segment.layout.ncs().enumerate() {
-            segment.extend(ring, nc, FIRST_BYTES)?;
+            segment.extend(ring, nc, FIRST_BYTES, u64::MAX)?;
         }
         Ok(segment)
     }
 
-    /// Takes memory ahead of the tail of each ring in use, until its first lap is done.
+    /// Takes memory ahead of the tail of each ring in use, until its first lap is done, `room` bytes at most; says how
+    /// many it took.
     ///
     /// Then producers neither wait for the kernel's zeroing nor pay for the pages in their own memory limit. A ring
     /// without events gets nothing: most processes use few of the rings that they have.
-    pub(crate) fn allocate_ahead(&self) -> Result<(), ShmError> {
+    pub(crate) fn allocate_ahead(&self, room: u64) -> Result<u64, ShmError> {
         let cap = self.layout.geometry().cap();
+        let mut taken = 0;
         for (ring, nc) in self.layout.ncs().enumerate() {
             // The tail's page has memory since the segment was made: looking takes none.
             let tail = self
@@ -64,27 +69,30 @@ impl Segment {
                 .map_or(0, |words| words[ring::TAIL].get())
                 .min(cap);
             if tail > 0 {
-                self.extend(ring, nc, ring::words(tail) * WORD_BYTES + AHEAD_BYTES)?;
+                let bytes = ring::words(tail) * WORD_BYTES + AHEAD_BYTES;
+                taken += self.extend(ring, nc, bytes, room - taken)?;
             }
         }
-        Ok(())
+        Ok(taken)
     }
 
-    /// Sees to it that the first `bytes` of the ring of `nc` have memory.
-    fn extend(&self, ring: usize, nc: usize, bytes: u64) -> Result<(), ShmError> {
+    /// Sees to it that the first `bytes` of the ring of `nc` have memory, as far as there is room; says how much it took.
+    fn extend(&self, ring: usize, nc: usize, bytes: u64, room: u64) -> Result<u64, ShmError> {
         let (Some(word), Some(allocated)) = (self.layout.ring_word(nc), self.allocated.get(ring))
         else {
-            return Ok(());
+            return Ok(0);
         };
-        let bytes = bytes.min(self.layout.ring_words() as u64 * WORD_BYTES);
         // Relaxed: one thread at a time extends; the number orders nothing.
         let done = allocated.load(Ordering::Relaxed);
-        // In steps of some size: a call for each page would cost more than the memory.
-        if bytes > done && (bytes - done >= AHEAD_BYTES / 4 || done == 0 || self.is_whole(bytes)) {
+        let bytes = bytes
+            .min(self.layout.ring_words() as u64 * WORD_BYTES)
+            .min(done.saturating_add(room));
+        if bytes > done && (bytes - done >= STEP_BYTES || done == 0 || self.is_whole(bytes)) {
             memfd::allocate(&self.fd, word as u64 * WORD_BYTES + done, bytes - done)?;
             allocated.store(bytes, Ordering::Relaxed);
+            return Ok(bytes - done);
         }
-        Ok(())
+        Ok(0)
     }
 
     fn is_whole(&self, bytes: u64) -> bool {
@@ -128,9 +136,11 @@ impl Segment {
         Reader::new(self.ring(nc)?, *self.layout.geometry())
     }
 
-    /// Events for an NC without a ring, and with an index out of range, as the producer counts them.
+    /// Events for an NC without a ring, and with an index out of range, as the producer counts them; no more than can be
+    /// counted in earnest, so that nobody's sum overflows.
     pub(crate) fn unplaced(&self) -> [u64; 2] {
-        [segment::NO_RING, segment::NC_OUT_OF_RANGE].map(|at| self.map.words()[at].get())
+        [segment::NO_RING, segment::NC_OUT_OF_RANGE]
+            .map(|at| self.map.words()[at].get().min(SEQ_MAX))
     }
 }
 
@@ -164,25 +174,25 @@ mod tests {
             (2 * FIRST_BYTES..2 * FIRST_BYTES + 16384).contains(&first),
             "{first}"
         );
-        segment.allocate_ahead().unwrap();
+        segment.allocate_ahead(u64::MAX).unwrap();
         assert_eq!(segment.resident_bytes(), first, "nothing was emitted");
         emit(&segment, 1, 1);
-        segment.allocate_ahead().unwrap();
+        segment.allocate_ahead(u64::MAX).unwrap();
         let ahead = segment.resident_bytes();
         assert!(
             (first + AHEAD_BYTES - FIRST_BYTES..first + AHEAD_BYTES + 8192).contains(&ahead),
             "{ahead}"
         );
-        segment.allocate_ahead().unwrap();
+        segment.allocate_ahead(u64::MAX).unwrap();
         emit(&segment, 1, 1);
-        segment.allocate_ahead().unwrap();
+        segment.allocate_ahead(u64::MAX).unwrap();
         assert_eq!(
             segment.resident_bytes(),
             ahead,
             "one event does not call for more"
         );
         emit(&segment, 1, 40_000);
-        segment.allocate_ahead().unwrap();
+        segment.allocate_ahead(u64::MAX).unwrap();
         assert!(segment.resident_bytes() >= ring::words(40_000) * 8 + AHEAD_BYTES);
     }
 
@@ -190,7 +200,7 @@ mod tests {
     fn a_small_ring_has_all_its_memory_at_once_and_never_more() {
         let segment = segment(1024, &[5]);
         emit(&segment, 5, 10_000);
-        segment.allocate_ahead().unwrap();
+        segment.allocate_ahead(u64::MAX).unwrap();
         assert!(segment.resident_bytes() <= segment.bytes());
         let reader = segment.reader(5).unwrap();
         assert_eq!(

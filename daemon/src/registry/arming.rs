@@ -184,8 +184,15 @@ impl Registry {
             generation,
         } = producer.phase
         else {
-            // Its answer to an Arm that was taken back meanwhile; it comes before the answer to the Disarm.
-            return matches!(producer.phase, Phase::Closing { generation, .. } if generation == message.generation);
+            // Its answer to an Arm that was taken back meanwhile; it comes once, before the answer to the Disarm.
+            return match &mut producer.phase {
+                Phase::Closing {
+                    generation,
+                    arm_unanswered,
+                    ..
+                } if *generation == message.generation => std::mem::take(arm_unanswered),
+                _ => false,
+            };
         };
         if generation != message.generation {
             return false;
@@ -251,6 +258,7 @@ impl Registry {
             run: run_id,
             generation,
             until,
+            arm_unanswered: !was_open,
         };
         let link = producer.send(&Disarm {
             header: Disarm::header(),

@@ -8,7 +8,7 @@ use super::Registry;
 use super::arming::close_gates;
 use super::producer::{Life, Phase};
 use crate::run::scope_name;
-use crate::run::share::Writers;
+use crate::run::share::{Writers, total};
 
 /// Producers that are told of after they ended and nothing of them is left.
 const MAX_FORMER: usize = 256;
@@ -213,7 +213,7 @@ impl Registry {
             .values()
             .filter(|producer| producer.is_connected())
             .count();
-        let unread: u64 = self.runs.iter().map(crate::run::Run::unread).sum();
+        let unread = total(self.runs.iter().map(crate::run::Run::unread));
         tracing::info!(producers = connected, unread, "shutting down");
         if self
             .producers

@@ -64,6 +64,8 @@ pub(crate) enum Phase {
         generation: u64,
         /// Until when a stop waits for the answer; `None` if nobody waits any more.
         until: Option<Instant>,
+        /// The answer to the Arm is still on its way, and comes first.
+        arm_unanswered: bool,
     },
 }
 

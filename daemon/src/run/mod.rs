@@ -27,7 +27,7 @@ use nrt_trace_proto::v1;
 use crate::drain::slot::FetchSlot;
 use cores::CoreFilter;
 use error::RunError;
-use share::Share;
+use share::{Share, total};
 
 /// A capture.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Run {
 
     /// Events that nobody has read yet.
     pub(crate) fn unread(&self) -> u64 {
-        self.shares.values().map(Share::unread).sum()
+        total(self.shares.values().map(Share::unread))
     }
 
     /// Whether a fetch could bring anything.

@@ -129,10 +129,7 @@ impl Share {
 
     /// Events not looked at yet.
     pub(crate) fn unread(&self) -> u64 {
-        self.rings
-            .iter()
-            .map(|ring| self.account(ring).unread)
-            .sum()
+        total(self.rings.iter().map(|ring| self.account(ring).unread))
     }
 
     /// Whether a later fetch can bring anything: unread events, or claims that may still be published.
@@ -226,4 +223,9 @@ impl Share {
         self.unplaced = segment.unplaced();
         Some(segment)
     }
+}
+
+/// The sum of numbers that producers had a hand in: as many as can be counted, if it is more.
+pub(crate) fn total(numbers: impl Iterator<Item = u64>) -> u64 {
+    numbers.fold(0, u64::saturating_add)
 }

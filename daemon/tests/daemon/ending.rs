@@ -9,7 +9,7 @@ use nrt_trace_abi::message::Go;
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::ProducerState;
 
-use crate::support::{Answer, Fake, Host, fetch, hello, host_run, wait_for};
+use crate::support::{Answer, Client, Fake, Host, fetch, hello, host_run, wait_for};
 
 /// Name of the test that is the child process.
 const CHILD: &str = "ending::child_process";
@@ -199,17 +199,13 @@ fn g03_a_shutdown_waits_for_nobody() {
     host.start(host_run(100_000)).unwrap();
     fake.emit_many(0, 100_000);
     let silent = UnixStream::connect(host.daemon.control_socket()).unwrap();
-    let stream = host.runtime.block_on(host.client.fetch(fetch())).unwrap();
+    let Client { rpc, runtime } = &mut *host;
+    let stream = runtime.block_on(rpc.fetch(fetch())).unwrap();
     let (control, producer) = (
         host.daemon.control_socket().to_owned(),
         host.daemon.producer_socket().to_owned(),
     );
-    let Host {
-        daemon,
-        runtime,
-        client,
-        ..
-    } = host;
+    let Host { daemon, client, .. } = host;
     let began = Instant::now();
     daemon.shutdown();
     assert!(
@@ -219,7 +215,7 @@ fn g03_a_shutdown_waits_for_nobody() {
     );
     assert!(!control.exists() && !producer.exists());
     assert!(!fake.is_open(), "programs go on, with closed gates");
-    drop((silent, stream, client, runtime));
+    drop((silent, stream, client));
 }
 
 #[test]

@@ -10,7 +10,9 @@ use nrt_trace_proto::v1::trace_part::Part;
 use nrt_trace_ring::Producer;
 use tonic::Code;
 
-use crate::support::{Answer, Fake, Fetched, Host, fetch, hello, host_run, refused, wait_for};
+use crate::support::{
+    Answer, Client, Fake, Fetched, Host, fetch, hello, host_run, refused, wait_for,
+};
 
 fn one(host: &mut Host, cap: u64) -> Fake {
     let fake = Fake::attach(host, "x");
@@ -164,7 +166,7 @@ fn the_second_of_two_fetches_is_told_of_the_first() {
     let fake = Fake::attach(&host, "x");
     host.start(host_run(100_000)).unwrap();
     fake.emit_many(0, 100_000); // more than fits between the daemon and a client that does not read
-    let mut other = host.client.clone();
+    let mut other = host.rpc.clone();
     let stream = host
         .runtime
         .block_on(other.fetch(fetch()))
@@ -188,7 +190,7 @@ fn f01_a_broken_fetch_consumes_nothing() {
     host.start(host_run(100_000)).unwrap();
     fake.emit_many(0, 100_000);
     for parts in [1, 3, 5] {
-        let mut other = host.client.clone();
+        let mut other = host.rpc.clone();
         let request = v1::FetchRequest {
             auto_commit: true,
             ..fetch()
@@ -216,7 +218,7 @@ fn a_new_start_ends_a_fetch_that_nobody_reads() {
     let fake = Fake::attach(&host, "x");
     host.start(host_run(100_000)).unwrap();
     fake.emit_many(0, 100_000);
-    let mut other = host.client.clone();
+    let mut other = host.rpc.clone();
     let mut stream = host
         .runtime
         .block_on(other.fetch(fetch()))
@@ -280,7 +282,7 @@ fn a_name_that_came_during_the_fetch_still_comes_before_the_record_that_needs_it
     let fake = Fake::attach(&host, "x");
     host.start(host_run(200_000)).unwrap();
     fake.emit_many(0, 200_000); // more than fits between the daemon and a client that does not read
-    let mut other = host.client.clone();
+    let mut other = host.rpc.clone();
     let mut stream = host
         .runtime
         .block_on(other.fetch(fetch()))
@@ -478,9 +480,9 @@ fn event_types_and_status_are_told() {
     let mut host = Host::new();
     let fake = one(&mut host, 64);
     fake.emit_many(0, 3);
-    let types = host
-        .runtime
-        .block_on(host.client.list_event_types(v1::ListEventTypesRequest {}))
+    let Client { rpc, runtime } = &mut *host;
+    let types = runtime
+        .block_on(rpc.list_event_types(v1::ListEventTypesRequest {}))
         .unwrap();
     let types = types.into_inner().types;
     assert_eq!(types.len(), 46);

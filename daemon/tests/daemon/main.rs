@@ -13,5 +13,7 @@ mod binary;
 mod capture;
 mod ending;
 mod fetch;
+mod hostile_memory;
+mod hostile_socket;
 mod scopes;
 mod support;

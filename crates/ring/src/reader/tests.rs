@@ -157,6 +157,29 @@ fn a_late_event_is_delivered_by_the_next_visit_and_not_by_this_one() {
     assert_eq!(ring.check_account(&cursor).pending, 0);
 }
 
+/// Found by the fuzz target `reader`: a visit that its limit ends among the open claims leaves them in order, or the next
+/// one delivers a later event first.
+#[test]
+fn a_limit_among_open_claims_keeps_their_order() {
+    let ring = Ring::new(8);
+    let late: Vec<u64> = (0..3).map(|_| ring.die_in_flight()).collect();
+    let mut cursor = Cursor::default();
+    assert_eq!(ring.visit(&mut cursor), [0; 0]);
+    let publish = |n: u64| {
+        let at = ring::SLOTS + usize::try_from(n).unwrap() * SLOT_WORDS;
+        let first = at + slot::RECORD + nrt_trace_abi::record::DATA_WORD;
+        ring.words[first].store(n, Ordering::Relaxed);
+        ring.words[first + 1].store(!n, Ordering::Relaxed);
+        ring.publish(n);
+    };
+    publish(late[1]);
+    assert_eq!(ring.visit_at_most(&mut cursor, 1), [late[1]]);
+    assert_eq!(cursor.pending().collect::<Vec<_>>(), [late[0], late[2]]);
+    publish(late[0]);
+    publish(late[2]);
+    assert_eq!(ring.visit(&mut cursor), [late[0], late[2]]);
+}
+
 /// Case R01: a producer that dies inside an emit costs its own event, once a lap one more, and nobody waits.
 #[test]
 fn r01_a_slot_whose_owner_died_costs_one_event_a_lap() {

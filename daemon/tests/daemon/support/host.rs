@@ -1,21 +1,17 @@
 //! A daemon in a folder of its own, and a client of it.
 
-use std::path::Path;
+use std::ops::{Deref, DerefMut};
 
 use nrt_trace_proto::v1;
-use nrt_trace_proto::v1::trace_control_client::TraceControlClient;
 use nrt_traced::{Config, Daemon, Running};
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
-use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
-use super::{Fetched, wait_for};
+use super::Client;
 
-/// A daemon with a client.
+/// A daemon in this process, with a client.
 pub(crate) struct Host {
-    pub(crate) client: TraceControlClient<Channel>,
-    pub(crate) runtime: Runtime,
+    pub(crate) client: Client,
     pub(crate) daemon: Running,
     _folder: TempDir,
 }
@@ -54,90 +50,27 @@ impl Host {
         config.disarm_timeout_ms = 10_000;
         change(&mut config);
         let daemon = Daemon::start(config).unwrap();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let client = runtime.block_on(client(daemon.control_socket()));
+        let client = Client::of(daemon.control_socket());
         Self {
             client,
-            runtime,
             daemon,
             _folder: folder,
         }
     }
+}
 
-    pub(crate) fn start(&mut self, request: v1::StartRequest) -> Result<v1::StartResponse, Status> {
-        self.runtime
-            .block_on(self.client.start(request))
-            .map(tonic::Response::into_inner)
-    }
+impl Deref for Host {
+    type Target = Client;
 
-    pub(crate) fn stop(&mut self, token: &str, discard: bool) -> Result<v1::StopResponse, Status> {
-        let request = v1::StopRequest {
-            token: token.to_owned(),
-            discard,
-        };
-        self.runtime
-            .block_on(self.client.stop(request))
-            .map(tonic::Response::into_inner)
-    }
-
-    /// Runs a fetch to its end, without committing it.
-    pub(crate) fn fetch(&mut self, request: v1::FetchRequest) -> Result<Fetched, Status> {
-        self.runtime.block_on(async {
-            let mut stream = self.client.fetch(request).await?.into_inner();
-            let mut fetched = Fetched::default();
-            while let Some(part) = stream.message().await? {
-                fetched.take(part);
-            }
-            fetched.check();
-            Ok(fetched)
-        })
-    }
-
-    pub(crate) fn commit(&mut self, fetch_id: u64) -> Result<(), Status> {
-        self.runtime
-            .block_on(self.client.commit(v1::CommitRequest { fetch_id }))
-            .map(drop)
-    }
-
-    /// Fetches everything of the host's run and commits it.
-    pub(crate) fn consume(&mut self) -> Fetched {
-        let fetched = self.fetch(fetch()).unwrap();
-        self.commit(fetched.id()).unwrap();
-        fetched
-    }
-
-    pub(crate) fn status(&mut self) -> v1::GetStatusResponse {
-        self.runtime
-            .block_on(self.client.get_status(v1::GetStatusRequest {}))
-            .unwrap()
-            .into_inner()
-    }
-
-    pub(crate) fn producers(&mut self) -> Vec<v1::Producer> {
-        let request = v1::ListProducersRequest { token: None };
-        self.runtime
-            .block_on(self.client.list_producers(request))
-            .unwrap()
-            .into_inner()
-            .producers
-    }
-
-    /// Waits until producer `id` is in `state`.
-    pub(crate) fn wait_state(&mut self, id: u32, state: v1::ProducerState) {
-        wait_for(&format!("{state:?} of {id}"), || {
-            self.producers()
-                .iter()
-                .any(|producer| producer.producer_id == id && producer.state() == state)
-        });
+    fn deref(&self) -> &Client {
+        &self.client
     }
 }
 
-async fn client(socket: &Path) -> TraceControlClient<Channel> {
-    let endpoint = Endpoint::from_shared(format!("unix://{}", socket.display())).unwrap();
-    TraceControlClient::new(endpoint.connect().await.unwrap())
+impl DerefMut for Host {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
 }
 
 /// Asserts on a refusal's code and words.

@@ -45,8 +45,8 @@ pub(crate) struct Fake {
     pub(crate) id: u32,
     pub(crate) welcome: Welcome,
     pub(crate) page: ReadMapping,
-    names: WriteMapping,
-    socket: Arc<OwnedFd>,
+    pub(crate) names: WriteMapping,
+    pub(crate) socket: Arc<OwnedFd>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
@@ -146,6 +146,18 @@ impl Fake {
 
     pub(crate) fn send(&self, message: &impl Message) -> bool {
         send(&self.socket, message)
+    }
+
+    /// Says that the last Arm's rings are in place, whatever the answers are set to.
+    pub(crate) fn send_armed(&self) {
+        self.wait_heard::<Arm>(1);
+        let generation = self.rings().generation;
+        assert!(self.send(&Armed {
+            header: Armed::header(),
+            generation,
+            errno: 0,
+            reserved: 0,
+        }));
     }
 
     pub(crate) fn send_raw(&self, packet: &[u8]) {

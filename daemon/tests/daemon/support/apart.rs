@@ -1,0 +1,99 @@
+//! A daemon in a process of its own: its log, its descriptors and its CPU time are nobody else's.
+
+use std::fs::{self, File};
+use std::ops::{Deref, DerefMut};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::{Client, wait_for};
+
+/// The daemon's binary, with a client.
+pub(crate) struct Apart {
+    client: Client,
+    child: Child,
+    folder: TempDir,
+}
+
+impl Apart {
+    /// Starts the daemon with these lines of a configuration file.
+    pub(crate) fn with(settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(
+            at("traced.toml"),
+            format!("test_small_rings = true\n{settings}\n"),
+        )
+        .unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_nrt-traced"))
+            .env_remove("RUST_LOG")
+            .env("NRT_TRACE_SOCKET", at("c.sock"))
+            .env("NRT_TRACE_PRODUCER_SOCKET", at("p.sock"))
+            .arg("--config")
+            .arg(at("traced.toml"))
+            .stdin(Stdio::null())
+            .stderr(File::create(at("log")).unwrap())
+            .spawn()
+            .unwrap();
+        wait_for("the daemon", || {
+            UnixStream::connect(at("c.sock")).is_ok() && at("p.sock").exists()
+        });
+        let mut client = Client::of(&at("c.sock"));
+        // Answered: the connection counts among its descriptors from now on.
+        client.status();
+        Self {
+            client,
+            child,
+            folder,
+        }
+    }
+
+    /// Where producers attach.
+    pub(crate) fn producer_socket(&self) -> PathBuf {
+        self.folder.path().join("p.sock")
+    }
+
+    /// Lines of the log that contain `words`.
+    pub(crate) fn logged(&self, words: &str) -> Vec<String> {
+        let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
+        log.lines()
+            .filter(|line| line.contains(words))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Descriptors that the daemon has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.child.id()))
+            .unwrap()
+            .count()
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+}
+
+impl Deref for Apart {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl DerefMut for Apart {
+    fn deref_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
