@@ -30,7 +30,16 @@ use crate::run::share::{Share, Writers};
 impl Registry {
     /// The run that shall have the producer's rings: its token's, else the host's.
     pub(super) fn wanted_run(&self, producer: &Producer) -> Option<u64> {
-        if producer.life != Life::Attached || producer.quarantined {
+        if producer.life == Life::Attached {
+            self.covering_run(producer)
+        } else {
+            None
+        }
+    }
+
+    /// The run that a producer's rings belong to, once it is welcomed.
+    pub(super) fn covering_run(&self, producer: &Producer) -> Option<u64> {
+        if !producer.is_connected() || producer.quarantined {
             return None;
         }
         let capturing = |token: &str| self.run_of(token).filter(|run| run.is_capturing());
