@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use nrt_trace_proto::v1;
+use nrt_trace_ring::step;
 use nrt_trace_shm::clock::realtime_ns;
 
 use super::Registry;
@@ -154,6 +155,7 @@ impl Registry {
             run.stopped_ns = Some(realtime_ns());
             run.asked = Instant::now();
         }
+        step::at("stop:noted");
         tracing::info!(run = id, "stopped capturing {}", scope_name(token));
         let attached: Vec<u32> = self.producers.keys().copied().collect();
         attached
@@ -230,6 +232,7 @@ impl Registry {
                 }
                 Asked::Stop { discard, reply } => {
                     let answer = self.stopped(at, discard);
+                    step::at("stop:counted");
                     drop(reply.send(Ok(answer)));
                 }
             }
