@@ -6,7 +6,7 @@ use nrt_trace_abi::clock::ClockParams;
 use nrt_trace_abi::layout::control;
 use nrt_trace_abi::record::Draft;
 use nrt_trace_abi::{MAX_NCS, gate};
-use nrt_trace_ring::{LoadWord, Outcome};
+use nrt_trace_ring::{LoadWord, Outcome, step};
 use nrt_trace_shm::threads::{self, Inside};
 use nrt_trace_shm::{ReadWord, clock};
 
@@ -57,9 +57,11 @@ fn record(
     nrta_seq_id: Option<u64>,
 ) -> u64 {
     let nc_idx = if (nc as usize) < MAX_NCS { nc } else { 0 };
+    step::at("emit:open");
     let Some(inside) = threads::enter(process::instance()) else {
         return 0;
     };
+    step::at("emit:entered");
     let Some(segment) = process::segment().get(&inside) else {
         return 0;
     };
