@@ -6,7 +6,7 @@ use nrt_trace_abi::clock::ClockParams;
 use nrt_trace_abi::layout::control;
 use nrt_trace_abi::record::Draft;
 use nrt_trace_abi::{MAX_NCS, gate};
-use nrt_trace_ring::{LoadWord, Outcome};
+use nrt_trace_ring::{LoadWord, Outcome, step};
 use nrt_trace_shm::threads::{self, Inside, Within};
 use nrt_trace_shm::{ReadWord, clock};
 
@@ -74,6 +74,7 @@ extern "C" fn record(
     data: &[u64; 5],
     gate: u64,
 ) -> u64 {
+    step::at("emit:open");
     match threads::enter_outermost(process::instance(), clock_selector()) {
         Some(inside) => Emit {
             trace_type,
@@ -133,6 +134,7 @@ extern "C" fn record_with_seq(
         gate,
         nrta_seq_id: Some(nrta_seq_id),
     };
+    step::at("emit:open");
     match threads::enter_outermost(process::instance(), clock_selector()) {
         Some(inside) => emit.store(&inside, || inside.kept_clock().ns_at(clock::tsc())),
         None => emit.store_otherwise(),
@@ -192,6 +194,7 @@ impl Emit<'_> {
     /// Claims a place in the ring of the NC and writes the event there.
     #[inline(always)]
     fn store(&self, inside: &impl Within, now: impl FnOnce() -> u64) -> u64 {
+        step::at("emit:entered");
         let Some(segment) = process::segment().get(inside) else {
             return 0;
         };

@@ -67,7 +67,7 @@ pub mod step {
     pub use nrt_trace_ring::step::set_hook;
 
     /// Every label of this library, in the order in which a process passes them.
-    pub const LABELS: [&str; 12] = [
+    pub const LABELS: [&str; 14] = [
         "attach:connected",
         "attach:hello",
         "attach:welcome",
@@ -78,6 +78,8 @@ pub mod step {
         "arm:mapped",
         "arm:published",
         "arm:go",
+        "emit:open",
+        "emit:entered",
         "disarm:received",
         "disarm:left",
     ];

@@ -37,6 +37,8 @@ mod registry;
 mod rpc;
 mod run;
 pub mod service;
+#[cfg(feature = "steps")]
+pub mod step;
 mod strings;
 mod ticker;
 

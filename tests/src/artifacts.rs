@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail, ensure};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -53,21 +54,37 @@ pub struct Artifacts {
 #[must_use]
 pub fn artifacts() -> &'static Artifacts {
     static ARTIFACTS: OnceLock<Artifacts> = OnceLock::new();
-    ARTIFACTS.get_or_init(|| find().expect("the programs that the tests drive can be built"))
+    ARTIFACTS.get_or_init(|| {
+        find("tests", build).expect("the programs that the tests drive can be built")
+    })
 }
 
-/// What the file in the target folder says.
+/// The stepper: producer and daemon with the steps of the crash tests compiled in, which no other build has.
+///
+/// # Panics
+///
+/// If cargo can't build it.
+#[must_use]
+pub fn stepper() -> &'static Path {
+    static STEPPER: OnceLock<PathBuf> = OnceLock::new();
+    STEPPER.get_or_init(|| find("stepper", build_stepper).expect("the stepper can be built"))
+}
+
+/// What a file in the target folder says.
 #[derive(Serialize, Deserialize)]
-struct Built {
+struct Built<T> {
     run: String,
-    artifacts: Artifacts,
+    artifacts: T,
 }
 
-fn find() -> Result<Artifacts> {
+fn find<T: Clone + Serialize + DeserializeOwned>(
+    what: &str,
+    build: fn(&Place) -> Result<T>,
+) -> Result<T> {
     let place = Place::of_this_test()?;
     let path = place
         .target
-        .join(format!("nrt-trace-tests-{}.json", place.profile_name));
+        .join(format!("nrt-trace-{what}-{}.json", place.profile_name));
     let mut file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -80,7 +97,7 @@ fn find() -> Result<Artifacts> {
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     let run = run_id()?;
-    if let Ok(built) = serde_json::from_str::<Built>(&text)
+    if let Ok(built) = serde_json::from_str::<Built<T>>(&text)
         && built.run == run
     {
         return Ok(built.artifacts);
@@ -165,28 +182,48 @@ impl Place {
 }
 
 fn build(place: &Place) -> Result<Artifacts> {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let workspace = manifest
-        .parent()
-        .context("this crate is in a folder of the workspace")?
-        .to_owned();
-    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(&workspace);
+    let workspace = workspace()?;
     // Not `cargo build`, which would give dependencies fewer features than the tests have, and so build them again.
-    command.args([
-        "test",
-        "--no-run",
-        "--message-format=json-render-diagnostics",
-    ]);
+    let mut arguments = vec!["test", "--no-run"];
+    arguments.extend(PACKAGES.iter().flat_map(|package| ["--package", package]));
+    let files = cargo(place, &arguments)?;
+    Ok(Artifacts {
+        traced: named(&files, "nrt-traced")?,
+        tracectl: named(&files, "nrt-tracectl")?,
+        workload: named(&files, "nrt-trace-workload")?,
+        probe: named(&files, "probe")?,
+        library: named(&files, "libnrt_trace.so")?,
+        include: workspace.join("client-lib/capi/include"),
+        workspace,
+    })
+}
+
+/// By itself: together with another package it would give the steps to that one's programs too.
+fn build_stepper(place: &Place) -> Result<PathBuf> {
+    let package = ["--package", "nrt-trace-stepper", "--features", "steps"];
+    let files = cargo(place, &[&["build"], &package[..]].concat())?;
+    named(&files, "nrt-trace-stepper")
+}
+
+fn workspace() -> Result<PathBuf> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = manifest.parent();
+    Ok(folder
+        .context("this crate is in a folder of the workspace")?
+        .to_owned())
+}
+
+/// Runs cargo in the profile and for the target of this test, and returns the files that it built.
+fn cargo(place: &Place, arguments: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace()?).args(arguments);
+    command.arg("--message-format=json-render-diagnostics");
     command.arg("--target-dir").arg(&place.target);
     if place.profile_name != "debug" {
         command.args(["--profile", &place.profile_name]);
     }
     if let Some(triple) = &place.triple {
         command.args(["--target", triple]);
-    }
-    for package in PACKAGES {
-        command.args(["--package", package]);
     }
     let output = command
         .stdin(Stdio::null())
@@ -195,7 +232,8 @@ fn build(place: &Place) -> Result<Artifacts> {
         .context("cannot run cargo")?;
     ensure!(
         output.status.success(),
-        "cargo test --no-run failed ({})",
+        "cargo {} failed ({})",
+        arguments[0],
         output.status
     );
 
@@ -211,20 +249,15 @@ fn build(place: &Place) -> Result<Artifacts> {
             files.extend(listed.filter_map(|f| Some(PathBuf::from(f.as_str()?))));
         }
     }
-    let named = |name: &str| match files
+    Ok(files)
+}
+
+fn named(files: &[PathBuf], name: &str) -> Result<PathBuf> {
+    match files
         .iter()
         .find(|f| f.file_name().is_some_and(|n| n == name))
     {
         Some(file) => Ok(file.clone()),
         None => bail!("cargo built no {name}"),
-    };
-    Ok(Artifacts {
-        traced: named("nrt-traced")?,
-        tracectl: named("nrt-tracectl")?,
-        workload: named("nrt-trace-workload")?,
-        probe: named("probe")?,
-        library: named("libnrt_trace.so")?,
-        include: workspace.join("client-lib/capi/include"),
-        workspace,
-    })
+    }
 }

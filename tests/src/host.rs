@@ -63,13 +63,21 @@ impl Host {
     ///
     /// If it ends, or does not answer.
     pub fn start_daemon(&mut self, arguments: &[&str]) {
+        self.start_daemon_as(self.daemon_command(arguments));
+    }
+
+    /// Starts a daemon by another command and waits until it answers.
+    ///
+    /// # Panics
+    ///
+    /// If it ends, or does not answer.
+    pub fn start_daemon_as(&mut self, mut command: Command) {
         assert!(self.daemon.is_none(), "there is one");
         let log = File::options()
             .create(true)
             .append(true)
             .open(self.path("daemon.log"))
             .expect("a log file");
-        let mut command = self.daemon_command(arguments);
         command
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a copy"))

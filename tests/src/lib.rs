@@ -7,6 +7,11 @@
 //! | [`mod@run`] | programs under a deadline, with what they said when they fail |
 //! | [`mod@compile`] | C programs against the library of the build tree |
 //! | [`document`] | JSON traces, read strictly |
+//! | [`control`] | the control API, for tests that make thousands of calls |
+//! | [`stepper`] | a producer whose threads stop at labelled steps |
+//! | [`ledger`] | a producer's private log: what there must be |
+//! | [`oracle`] | what a fetch has to bring, by that log |
+//! | [`dice`] | random choices that a seed repeats |
 //! | [`payload`] | numbered events with a checksum: what the `probe` program emits |
 //! | [`wait`] | conditions with a deadline |
 //!
@@ -17,10 +22,15 @@
 
 pub mod artifacts;
 pub mod compile;
+pub mod control;
+pub mod dice;
 pub mod document;
 pub mod host;
+pub mod ledger;
+pub mod oracle;
 pub mod payload;
 pub mod run;
+pub mod stepper;
 pub mod wait;
 
 pub use artifacts::{Artifacts, artifacts};

@@ -3,7 +3,7 @@
 use nrt_trace_abi::SEQ_MAX;
 use nrt_trace_abi::geometry::Geometry;
 use nrt_trace_abi::layout::{SLOT_WORDS, ring, slot};
-use nrt_trace_abi::record::{self, RECORD_WORDS, Record};
+use nrt_trace_abi::record::{RECORD_WORDS, Record};
 use nrt_trace_abi::stamp::{self, Writable};
 
 use crate::step;
@@ -94,6 +94,7 @@ impl<'a> Producer<'a> {
         let Some(slot) = self.slots.get(place.slot as usize) else {
             return self.give_up(DropCause::Seq); // `new` saw to it that every slot is there
         };
+        step::at("push:found");
         if let Err(cause) = self.take(&slot[slot::STAMP], place.index) {
             return self.give_up(cause);
         }
@@ -107,9 +108,7 @@ impl<'a> Producer<'a> {
             cell.with_mut(|_| ());
         }
         for at in record_words() {
-            if at == record::DATA_WORD {
-                step::at("push:half");
-            }
+            step::halfway(at, "push:half");
             slot[slot::RECORD + at].store(event.words[at], Ordering::Relaxed);
         }
         step::at("push:written");
@@ -137,7 +136,6 @@ impl<'a> Producer<'a> {
         ) else {
             return Ok(());
         };
-        step::at("push:looked");
         may_write(seen, i)?;
         // Somebody dropped an event here. Relaxed: the load above has acquired. Strong: a spurious failure would be a
         // drop.

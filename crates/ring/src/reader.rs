@@ -8,6 +8,7 @@ use nrt_trace_abi::stamp::{self, Readable};
 
 use crate::account::Account;
 use crate::cursor::Cursor;
+use crate::step;
 use crate::sync::{LoadWord, Ordering, fence, record_words};
 
 /// Claim counters above this are nobody's honest work: 2^50 events take a core five months.
@@ -293,6 +294,7 @@ impl<'a, W: LoadWord> Reader<'a, W> {
             Readable::Yes => {
                 let mut record = Record::default();
                 for at in record_words() {
+                    step::halfway(at, "look:half");
                     record.words[at] = slot[slot::RECORD + at].load(Ordering::Relaxed);
                 }
                 // SYNC(overwrite): if any of the words above was a later producer's, its in-flight stamp is visible

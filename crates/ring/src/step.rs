@@ -1,9 +1,9 @@
 //! Labelled steps: places where a test stops or kills a process. Without the feature `steps` they are nothing at all.
 
-/// Every label, in the order in which a successful call passes them.
-pub const LABELS: [&str; 13] = [
+/// Every label, in the order in which successful calls pass them.
+pub const LABELS: [&str; 14] = [
     "push:claimed",
-    "push:looked",
+    "push:found",
     "push:taken",
     "push:half",
     "push:written",
@@ -15,6 +15,7 @@ pub const LABELS: [&str; 13] = [
     "name:half",
     "name:written",
     "name:published",
+    "look:half",
 ];
 
 #[cfg(feature = "steps")]
@@ -38,3 +39,16 @@ pub fn at(label: &'static str) {
 #[cfg(not(feature = "steps"))]
 #[inline(always)]
 pub const fn at(_label: &'static str) {}
+
+/// The calling thread is about to copy word `at` of a record: half of it is behind it at the payload's first word.
+#[cfg(feature = "steps")]
+pub(crate) fn halfway(at: usize, label: &'static str) {
+    if at == nrt_trace_abi::record::DATA_WORD {
+        self::at(label);
+    }
+}
+
+/// The calling thread is about to copy word `at` of a record: of interest to tests only.
+#[cfg(not(feature = "steps"))]
+#[inline(always)]
+pub(crate) const fn halfway(_at: usize, _label: &'static str) {}

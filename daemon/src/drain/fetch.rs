@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use nrt_trace_proto::v1::trace_part::Part;
 use nrt_trace_proto::{FORMAT_VERSION, v1};
-use nrt_trace_ring::{Account, Cursor, Impossible};
+use nrt_trace_ring::{Account, Cursor, Impossible, step};
 use nrt_trace_shm::clock::anchor;
 
 use super::account::{is_settled, ring_account, without_ring};
@@ -141,6 +141,7 @@ pub(crate) fn run(
         quarantine,
     };
     fetch.begin()?;
+    step::at("read:begun");
     for producer in producers {
         fetch.producer(producer)?;
     }
@@ -156,6 +157,7 @@ pub(crate) fn run(
         outcome, mut send, ..
     } = fetch;
     job.lease.deliver(outcome);
+    step::at("read:delivered");
     send(end)
 }
 
@@ -278,6 +280,7 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
             discard(&reader, &ring.cursor, max)
         } else {
             ring::read(&reader, id, &ring.cursor, &ring.known, max, |chunk| {
+                step::at("read:chunk");
                 // A name is published before the event that uses it: looked for after the event was read, it is there.
                 producer.names.merge_into(&self.job.names);
                 self.names()?;
@@ -307,6 +310,7 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
             }
         };
         self.send(Part::Account(message))?;
+        step::at("read:told");
         self.events += turn.delivered;
         self.left = self.left.saturating_add(turn.left);
         self.outcome.consumed.push(Consumed {

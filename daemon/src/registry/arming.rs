@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use nrt_trace_abi::MAX_NCS;
 use nrt_trace_abi::layout::SegmentLayout;
 use nrt_trace_abi::message::{Arm, Armed, Disarm, Disarmed, Go, Message};
+use nrt_trace_ring::step;
 use nrt_trace_shm::clock::realtime_ns;
 
 use super::Registry;
@@ -30,7 +31,16 @@ use crate::run::share::{Share, Writers};
 impl Registry {
     /// The run that shall have the producer's rings: its token's, else the host's.
     pub(super) fn wanted_run(&self, producer: &Producer) -> Option<u64> {
-        if producer.life != Life::Attached || producer.quarantined {
+        if producer.life == Life::Attached {
+            self.covering_run(producer)
+        } else {
+            None
+        }
+    }
+
+    /// The run that a producer's rings belong to, once it is welcomed.
+    pub(super) fn covering_run(&self, producer: &Producer) -> Option<u64> {
+        if !producer.is_connected() || producer.quarantined {
             return None;
         }
         let capturing = |token: &str| self.run_of(token).filter(|run| run.is_capturing());
@@ -115,6 +125,7 @@ impl Registry {
                 return;
             }
         };
+        step::at("lend:made");
         tracing::info!(
             producer = id,
             pid = producer.pid(),
@@ -143,8 +154,9 @@ impl Registry {
             segment_bytes: segment.bytes(),
         };
         if producer.send_segment(&arm, segment) == Link::Down {
-            self.connection_lost(id);
+            return self.connection_lost(id);
         }
+        step::at("lend:sent");
     }
 
     fn make_segment(
@@ -216,12 +228,15 @@ impl Registry {
             self.settle_waits(Instant::now());
             return true;
         }
+        step::at("lend:answered");
         self.clock.refresh(id);
         producer.page.set_gates(
             &run.cores
                 .gates(&producer.visible, run.types.bits(), generation),
         );
+        step::at("lend:opening");
         producer.page.set_state(true, generation);
+        step::at("lend:open");
         share.writers = Writers::Open;
         share.armed_from_ns = Some(realtime_ns());
         producer.phase = Phase::Open {
@@ -236,6 +251,7 @@ impl Registry {
         {
             self.connection_lost(id);
         }
+        step::at("lend:told");
         self.settle_waits(Instant::now());
         true
     }
@@ -252,6 +268,7 @@ impl Registry {
             Phase::Idle | Phase::Closing { .. } => return,
         };
         close_gates(producer, generation);
+        step::at("stop:closed");
         // Gates that never opened let nobody in: there is nothing to wait for.
         let until = was_open.then_some(until);
         producer.phase = Phase::Closing {
@@ -264,6 +281,7 @@ impl Registry {
             header: Disarm::header(),
             generation,
         });
+        step::at("stop:asked");
         if let Some(run) = self.run_mut(run_id)
             && let Some(share) = run.shares.get_mut(&id)
         {
@@ -294,6 +312,7 @@ impl Registry {
         if generation != message.generation {
             return false;
         }
+        step::at("stop:answered");
         producer.phase = Phase::Idle;
         if let Some(share) = self.run_mut(run_id).and_then(|run| run.shares.get_mut(&id))
             && share.writers == Writers::Closing

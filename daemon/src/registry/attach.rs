@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nrt_trace_abi::message::{self, Hello, Message, Refuse, Welcome, refuse};
+use nrt_trace_ring::step;
 use nrt_trace_shm::control::ControlPage;
 use nrt_trace_shm::strings::StringReader;
 use nrt_trace_shm::{ShmError, socket};
@@ -95,6 +96,7 @@ impl Registry {
                 until: Instant::now() + HELLO,
             };
             self.visitors.insert(id, visitor);
+            step::at("greet:taken");
         }
     }
 
@@ -122,7 +124,10 @@ impl Registry {
         let judged =
             judged.and_then(|hello| self.check_budget(visitor.process.peer.uid).map(|()| hello));
         match judged {
-            Ok(hello) => self.attach(visitor, &hello),
+            Ok(hello) => {
+                step::at("greet:heard");
+                self.attach(visitor, &hello);
+            }
             Err(refusal) => self.refuse(&visitor, &refusal),
         }
     }
@@ -191,6 +196,7 @@ impl Registry {
                 return self.refuse(&visitor, &refusal);
             }
         };
+        step::at("greet:made");
         let Visitor {
             socket,
             process: PeerProcess { peer, pidfd },
@@ -284,6 +290,7 @@ impl Registry {
         if producer.send_pair(&welcome, files) == Link::Down {
             return self.connection_lost(id);
         }
+        step::at("greet:sent");
         self.reconcile(id);
     }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use nrt_trace_proto::v1;
+use nrt_trace_ring::step;
 use nrt_trace_shm::clock::realtime_ns;
 
 use super::Registry;
 use super::command::Reply;
-use super::producer::{Phase, Producer};
+use super::producer::{Life, Phase, Producer};
 use crate::run::error::RunError;
 use crate::run::request::StartSpec;
 use crate::run::share::Writers;
@@ -154,6 +155,7 @@ impl Registry {
             run.stopped_ns = Some(realtime_ns());
             run.asked = Instant::now();
         }
+        step::at("stop:noted");
         tracing::info!(run = id, "stopped capturing {}", scope_name(token));
         let attached: Vec<u32> = self.producers.keys().copied().collect();
         attached
@@ -197,9 +199,12 @@ impl Registry {
 
     fn is_awaited(&self, wait: &Wait) -> bool {
         match wait.asked {
-            Asked::Start { .. } => {
-                self.in_scope(wait.run).any(|producer| matches!(producer.phase, Phase::Arming { .. } | Phase::Closing { .. }))
-            }
+            // Also for one that has said Hello and is welcomed in a moment: lists show it as attached already.
+            Asked::Start { .. } => self.producers.values().any(|producer| {
+                let to_come = matches!(producer.life, Life::Introducing { .. })
+                    || matches!(producer.phase, Phase::Arming { .. } | Phase::Closing { .. });
+                to_come && self.covering_run(producer) == Some(wait.run)
+            }),
             Asked::Stop { .. } => self.producers.values().any(
                 |producer| matches!(producer.phase, Phase::Closing { run, until: Some(_), .. } if run == wait.run),
             ),
@@ -227,6 +232,7 @@ impl Registry {
                 }
                 Asked::Stop { discard, reply } => {
                     let answer = self.stopped(at, discard);
+                    step::at("stop:counted");
                     drop(reply.send(Ok(answer)));
                 }
             }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use nrt_trace_proto::v1;
+use nrt_trace_ring::step;
 
 use super::Registry;
 use crate::drain::fetch::FetchJob;
@@ -105,7 +106,9 @@ impl Registry {
             .find(fits)
             .ok_or(RunError::NoSuchFetch { fetch_id, why })?;
         run.asked = Instant::now();
+        step::at("commit:asked");
         let told = run.commit(fetch_id)?;
+        step::at("commit:moved");
         let (id, shares): (u64, Vec<u32>) = (run.id, run.shares.keys().copied().collect());
         shares.into_iter().for_each(|share| self.let_go(id, share));
         let Some(run) = self.run_mut(id) else {
@@ -124,6 +127,7 @@ impl Registry {
             run.shares.remove(producer);
         }
         done.into_iter().for_each(|producer| self.retire(producer));
+        step::at("commit:done");
         Ok(())
     }
 

@@ -132,13 +132,32 @@ impl Share {
         total(self.rings.iter().map(|ring| self.account(ring).unread))
     }
 
-    /// Whether a later fetch can bring anything: unread events, or claims that may still be published.
+    /// Whether a later fetch can bring anything: unread events, or claims that were or may still be published.
     pub(crate) fn has_more(&self) -> bool {
         let may_write = self.may_be_written();
         self.rings.iter().any(|ring| {
             let account = self.account(ring);
-            account.unread > 0 || (may_write && account.pending > 0)
+            account.unread > 0 || (may_write && account.pending > 0) || self.has_late(ring)
         })
+    }
+
+    /// Whether a claim was published after a fetch had found it open.
+    fn has_late(&self, ring: &Ring) -> bool {
+        let reader = self
+            .segment
+            .as_ref()
+            .and_then(|segment| segment.reader(ring.nc));
+        let Some(reader) = reader.filter(|_| !self.quarantined && ring.cursor.pending().len() > 0)
+        else {
+            return false;
+        };
+        let (mut cursor, mut late) = (ring.cursor.clone(), false);
+        let until = cursor.next();
+        // Words that can't be: nothing can be read, and the next reader of them tells.
+        let _ = reader
+            .begin(&mut cursor)
+            .and_then(|_| reader.read(&mut cursor, until, 1, &mut |_| late = true));
+        late
     }
 
     /// This part as a fetch's job; `wanted` says which NCs the caller wants.
@@ -211,7 +230,7 @@ impl Share {
 
     /// Whether the rings' memory is of no more use: nobody writes it and nothing is left to read.
     pub(crate) fn is_done(&self) -> bool {
-        self.quarantined || (!self.may_be_written() && self.unread() == 0)
+        self.quarantined || (!self.may_be_written() && !self.has_more())
     }
 
     /// Lets the rings' memory go; the accounts stay as they are.
@@ -228,4 +247,70 @@ impl Share {
 /// The sum of numbers that producers had a hand in: as many as can be counted, if it is more.
 pub(crate) fn total(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use nrt_trace_abi::layout::{SegmentLayout, ring, slot};
+    use nrt_trace_abi::record::Draft;
+    use nrt_trace_abi::stamp;
+    use nrt_trace_ring::{Ordering, Producer};
+    use nrt_trace_shm::WriteMapping;
+
+    use super::*;
+
+    /// A thread was inside an emit when a fetch looked, came to its end, and then the process ended: the event that it
+    /// had recorded is still to be had.
+    #[test]
+    fn an_event_published_after_the_last_look_keeps_the_rings() {
+        let layout = SegmentLayout::new(4, [0]).unwrap();
+        let first = layout.ring_word(0).unwrap();
+        let segment = Arc::new(Segment::create(layout.clone(), [1, 2], 3, 4).unwrap());
+        let map = WriteMapping::map(segment.fd(), segment.bytes()).unwrap();
+        let words = &map.words()[first..];
+        let _stored = Producer::new(words, *layout.geometry())
+            .unwrap()
+            .push(|seq| Draft::default().finish(seq));
+        // The second event, as far as a claim and a taken slot.
+        let second = ring::SLOTS + nrt_trace_abi::layout::SLOT_WORDS + slot::STAMP;
+        let index = layout.geometry().place(1).index;
+        words[ring::TAIL].store(2, Ordering::Relaxed);
+        words[second].store(stamp::in_flight(index), Ordering::Relaxed);
+
+        let mut share = Share::new(segment);
+        share.writers = Writers::Open;
+        let look = |share: &mut Share| {
+            let reader = share.segment.as_ref().unwrap().reader(0).unwrap();
+            let mut cursor = share.rings[0].cursor.clone();
+            let until = reader.begin(&mut cursor).unwrap();
+            let _done = reader
+                .read(&mut cursor, until, usize::MAX, &mut |_| ())
+                .unwrap();
+            share.rings[0].cursor = cursor;
+        };
+        look(&mut share);
+        assert_eq!((share.unread(), share.has_more()), (0, true));
+        words[second].store(stamp::published(index), Ordering::Release);
+        share.writers = Writers::Ended;
+        assert!(share.has_more() && !share.is_done());
+        look(&mut share);
+        assert_eq!(share.rings[0].cursor.delivered(), 2);
+        assert!(!share.has_more() && share.is_done());
+    }
+
+    /// One that died inside leaves a claim that nobody will publish: it keeps nothing.
+    #[test]
+    fn a_claim_that_stays_open_keeps_nothing_of_a_dead_process() {
+        let layout = SegmentLayout::new(4, [0]).unwrap();
+        let first = layout.ring_word(0).unwrap();
+        let segment = Arc::new(Segment::create(layout, [1, 2], 3, 4).unwrap());
+        let map = WriteMapping::map(segment.fd(), segment.bytes()).unwrap();
+        map.words()[first + ring::TAIL].store(1, Ordering::Relaxed);
+        let mut share = Share::new(segment);
+        share.rings[0].cursor = Cursor::restore(1, [0], 0, 0, 0);
+        share.writers = Writers::Closing;
+        assert!(share.has_more() && !share.is_done());
+        share.writers = Writers::Ended;
+        assert!(!share.has_more() && share.is_done());
+    }
 }

@@ -1,0 +1,29 @@
+//! Labelled steps of the daemon, for crash tests.
+
+pub use nrt_trace_ring::step::set_hook;
+
+/// Every label of this crate: attach, arm, read, commit and stop, each in the order in which it goes on.
+pub const LABELS: [&str; 22] = [
+    "greet:taken",
+    "greet:heard",
+    "greet:made",
+    "greet:sent",
+    "lend:made",
+    "lend:sent",
+    "lend:answered",
+    "lend:opening",
+    "lend:open",
+    "lend:told",
+    "read:begun",
+    "read:chunk",
+    "read:told",
+    "read:delivered",
+    "commit:asked",
+    "commit:moved",
+    "commit:done",
+    "stop:noted",
+    "stop:closed",
+    "stop:asked",
+    "stop:answered",
+    "stop:counted",
+];
