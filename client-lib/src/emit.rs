@@ -7,7 +7,7 @@ use nrt_trace_abi::layout::control;
 use nrt_trace_abi::record::Draft;
 use nrt_trace_abi::{MAX_NCS, gate};
 use nrt_trace_ring::{LoadWord, Outcome, step};
-use nrt_trace_shm::threads::{self, Inside, Within};
+use nrt_trace_shm::threads::{self, Inside, Outermost, Within};
 use nrt_trace_shm::{ReadWord, clock};
 
 use crate::process::{self, CONTROL, TSC_FORBIDDEN};
@@ -74,8 +74,7 @@ extern "C" fn record(
     data: &[u64; 5],
     gate: u64,
 ) -> u64 {
-    step::at("emit:open");
-    match threads::enter_outermost(process::instance(), clock_selector()) {
+    match enter() {
         Some(inside) => Emit {
             trace_type,
             phase,
@@ -134,8 +133,7 @@ extern "C" fn record_with_seq(
         gate,
         nrta_seq_id: Some(nrta_seq_id),
     };
-    step::at("emit:open");
-    match threads::enter_outermost(process::instance(), clock_selector()) {
+    match enter() {
         Some(inside) => emit.store(&inside, || inside.kept_clock().ns_at(clock::tsc())),
         None => emit.store_otherwise(),
     }
@@ -171,6 +169,13 @@ extern "C" fn out_of_range(
         nrta_seq_id: nrta_seq_id.copied(),
     }
     .store_otherwise()
+}
+
+/// Enters in the usual way, if the thread can.
+#[inline]
+fn enter() -> Option<Outermost> {
+    step::at("emit:open");
+    threads::enter_outermost(process::instance(), clock_selector())
 }
 
 /// What the caller says of an event, and what its gate said.
