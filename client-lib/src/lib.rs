@@ -40,6 +40,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod background;
 mod emit;
 mod environment;

@@ -12,6 +12,7 @@ use nrt_trace_shm::{ShmError, WriteMapping, memfd};
 #[derive(Debug)]
 pub(crate) struct Segment {
     rings: Rings,
+    layout: SegmentLayout,
     /// The low 16 bits of the run's generation, as gates carry them.
     pub(crate) gate_generation: u64,
 }
@@ -41,8 +42,19 @@ impl Segment {
         }
         Ok(Self {
             rings: Rings::new(mapping, &layout).ok_or(BadSegment::Header)?,
+            layout,
             gate_generation: generation & 0xFFFF,
         })
+    }
+
+    /// The memory with the rings in it.
+    pub(crate) fn mapping(&self) -> &WriteMapping {
+        self.rings.mapping()
+    }
+
+    /// Where the rings lie.
+    pub(crate) fn layout(&self) -> &SegmentLayout {
+        &self.layout
     }
 
     /// The ring of an NC, if it has one.
@@ -64,7 +76,7 @@ impl Segment {
     }
 
     fn count(&self, at: usize) {
-        if let Some(word) = self.rings.words().get(at) {
+        if let Some(word) = self.rings.mapping().words().get(at) {
             AtomicU64::fetch_add(word, 1, Ordering::Relaxed);
         }
     }

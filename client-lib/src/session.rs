@@ -12,6 +12,7 @@ use nrt_trace_shm::{ShmError, control, memfd, socket, threads};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use zerocopy::IntoBytes;
 
+use crate::ahead::Ahead;
 use crate::names::{self, SharedNames};
 use crate::process::{self, CONTROL, Status};
 use crate::segment::{BadSegment, Segment};
@@ -75,6 +76,10 @@ pub(crate) struct Kept {
     /// How long to go on without a daemon, as the last one said.
     orphan_keep: Duration,
     alone_since: Option<Instant>,
+    /// Pages of the published segment that are still to be entered.
+    ahead: Option<Ahead>,
+    /// Last housekeeping.
+    kept_at: Instant,
 }
 
 impl Kept {
@@ -88,11 +93,14 @@ impl Kept {
             barriers,
             orphan_keep: Duration::from_secs(600),
             alone_since: None,
+            ahead: None,
+            kept_at: Instant::now(),
         }
     }
 
     /// Takes the published segment away; true if no thread can be writing it any more.
     fn retire_segment(&mut self) -> bool {
+        self.ahead = None;
         let Some(old) = process::segment().replace(None) else {
             return true;
         };
@@ -117,7 +125,23 @@ impl Kept {
         self.retired_names.truncate(Self::MOST);
     }
 
+    /// How long to wait for a message before the next tick.
+    fn pause(&self) -> Duration {
+        self.ahead.as_ref().map_or(TICK, Ahead::pause)
+    }
+
     fn tick(&mut self) {
+        if let Some(ahead) = &mut self.ahead
+            && let Some(inside) = threads::enter(process::instance())
+            && let Some(segment) = process::segment().get(&inside)
+            && !ahead.follow(segment)
+        {
+            self.ahead = None;
+        }
+        if self.kept_at.elapsed() < TICK {
+            return;
+        }
+        self.kept_at = Instant::now();
         if !self.retired.is_empty() || !self.retired_names.is_empty() {
             self.collect(Instant::now());
         }
@@ -196,7 +220,7 @@ impl Session {
     pub(crate) fn serve(&self, keep: &mut Kept) -> Ended {
         let mut buffer = [0; MAX_BYTES];
         loop {
-            match self.readable(TICK) {
+            match self.readable(keep.pause()) {
                 Ok(false) => keep.tick(),
                 Ok(true) => {
                     let handled = self
@@ -259,6 +283,7 @@ impl Session {
                     &format!("run {}: {} bytes", arm.generation, arm.segment_bytes),
                 );
                 step::at("arm:mapped");
+                keep.ahead = Ahead::start(&segment);
                 process::set_status(Status::Arming);
                 keep.retired
                     .extend(process::segment().replace(Some(Box::new(segment))));

@@ -1,10 +1,12 @@
 //! A file, or anonymous memory, as a slice of atomic words.
 
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 use nrt_trace_ring::LoadWord;
+use rustix::mm::Advice;
 
 use crate::ShmError;
 
@@ -86,6 +88,26 @@ impl WriteMapping {
         unsafe {
             std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() / size_of::<u64>())
         }
+    }
+}
+
+impl WriteMapping {
+    /// Enters the pages that hold `words` into this process's page table, so that nobody takes a fault for them.
+    ///
+    /// # Errors
+    /// The kernel can't (before 5.14), or there is no memory; nothing is wrong with the mapping then.
+    pub fn populate(&self, words: Range<usize>) -> Result<(), ShmError> {
+        const PAGE: usize = 4096;
+        let end = words.end.min(self.words().len()) * size_of::<u64>();
+        let start = (words.start * size_of::<u64>()).min(end) / PAGE * PAGE;
+        if start == end {
+            return Ok(());
+        }
+        let at = self.0.as_mut_ptr().wrapping_add(start).cast();
+        // SAFETY: the range lies within this mapping, which stays mapped during the call, and begins at a page. Populating
+        // changes no contents and no permission: it does what a store to each page would do to the page table.
+        unsafe { rustix::mm::madvise(at, end - start, Advice::LinuxPopulateWrite) }
+            .map_err(ShmError::os("populate a mapping"))
     }
 }
 

@@ -49,10 +49,10 @@ impl Rings {
         self.producers[usize::from(nc)].0.as_ref()
     }
 
-    /// All words of the mapping.
+    /// The mapping that they lie in.
     #[must_use]
-    pub fn words(&self) -> &[AtomicU64] {
-        self.mapping.words()
+    pub fn mapping(&self) -> &WriteMapping {
+        &self.mapping
     }
 }
 

@@ -300,6 +300,15 @@ fn an_impossible_tail_is_told() {
 }
 
 #[test]
+fn claims_beyond_the_last_sequence_number_are_believed_up_to_twice_as_many() {
+    let ring = Ring::new(4);
+    for (tail, believed) in [(2 * SEQ_MAX, true), (2 * SEQ_MAX + 1, false)] {
+        ring.words[ring::TAIL].store(tail, Ordering::Relaxed);
+        assert_eq!(ring.reader().claimed(&Cursor::default()).is_ok(), believed);
+    }
+}
+
+#[test]
 fn a_sequence_number_that_does_not_fit_is_dropped_under_its_own_cause() {
     let ring = Ring::new(4);
     ring.words[ring::TAIL].store(SEQ_MAX - 1, Ordering::Relaxed);
