@@ -28,11 +28,18 @@ struct job {
     uint64_t events;
     int core;
     int single;
-    int inlined;
+    int inlined; /* which inline loop: 1 open, 2 filtered */
+    int paced;   /* single calls, one each microsecond */
+    int empty_call;
     double ns;
     uint32_t *ticks; /* histogram of single calls, in ticks */
     uint64_t empty;
+    uint64_t pause; /* of paced calls, in ticks */
 };
+
+/* In a library of its own, which does nothing else. */
+uint64_t nrt_trace_bench_empty(nrt_sys_trace_event_type_t type, nrt_sys_trace_event_phase_t phase, uint32_t nc,
+                               uint64_t tracking_id, const nrt_sys_trace_event_data_t *data);
 
 static double now_ns(void) {
     struct timespec t;
@@ -55,12 +62,22 @@ static void *work(void *argument) {
     nrt_sys_trace_new_event(job->type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, job->nc, 0, &data);
     pthread_barrier_wait(job->start);
     double begin = now_ns();
-    if (job->inlined) {
-        nrt_sys_trace_event_type_t type = job->type;
-        uint32_t nc = job->nc;
+    uint32_t nc = job->nc;
+    if (job->inlined == 1) {
+        /* The type is a constant, as where programs emit. */
         for (uint64_t n = 0, events = job->events; n < events; n++) {
             data.words[0] = n;
-            nrt_trace_event(type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, nc, 0, &data);
+            nrt_trace_event(NRT_SYS_TRACE_EVENT_TYPE_EXECUTE_API, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, nc, 0, &data);
+        }
+    } else if (job->inlined == 2) {
+        for (uint64_t n = 0, events = job->events; n < events; n++) {
+            data.words[0] = n;
+            nrt_trace_event(NRT_SYS_TRACE_EVENT_TYPE_GENERIC, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, nc, 0, &data);
+        }
+    } else if (job->empty_call) {
+        for (uint64_t n = 0, events = job->events; n < events; n++) {
+            data.words[0] = n;
+            nrt_trace_bench_empty(job->type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, nc, 0, &data);
         }
     } else if (!job->single) {
         for (uint64_t n = 0; n < job->events; n++) {
@@ -68,9 +85,12 @@ static void *work(void *argument) {
             nrt_sys_trace_new_event(job->type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, job->nc, 0, &data);
         }
     } else {
-        uint64_t empty = UINT64_MAX;
+        uint64_t empty = UINT64_MAX, last = 0;
         for (uint64_t n = 0; n < job->events; n++) {
             data.words[0] = n;
+            while (job->paced && ticks() - last < job->pause)
+                ;
+            last = ticks();
             uint64_t a = ticks();
             nrt_sys_trace_new_event(job->type, NRT_SYS_TRACE_EVENT_PHASE_INSTANT, job->nc, 0, &data);
             uint64_t b = ticks(), c = ticks();
@@ -104,6 +124,9 @@ int main(void) {
     int core;
     double ns_begin = now_ns();
     uint64_t ticks_begin = ticks();
+    struct timespec moment = {0, 20000000};
+    nanosleep(&moment, NULL);
+    uint64_t microsecond = (uint64_t)((double)(ticks() - ticks_begin) / (now_ns() - ns_begin) * 1000);
     while (scanf("%31s %63s %llu %d", engine, ncs, &events, &core) == 4) {
         struct job jobs[MOST_THREADS];
         int count = 0;
@@ -115,10 +138,13 @@ int main(void) {
             job->events = events;
             job->core = core + count;
             job->start = &start;
-            job->single = strcmp(engine, "latency") == 0;
-            job->inlined = strncmp(engine, "inline", 6) == 0;
+            job->single = strcmp(engine, "latency") == 0 || strcmp(engine, "paced") == 0;
+            job->inlined = strcmp(engine, "inline") == 0 ? 1 : strcmp(engine, "inline-filtered") == 0 ? 2 : 0;
+            job->paced = strcmp(engine, "paced") == 0;
+            job->empty_call = strcmp(engine, "empty") == 0;
             job->type = strcmp(engine, "filtered") == 0 || strcmp(engine, "inline-filtered") == 0 ? NRT_SYS_TRACE_EVENT_TYPE_GENERIC
                                                          : NRT_SYS_TRACE_EVENT_TYPE_EXECUTE_API;
+            job->pause = microsecond;
             job->ticks = job->single ? calloc(BUCKETS, sizeof *job->ticks) : NULL;
             count++;
         }

@@ -75,13 +75,14 @@ impl Shape {
 }
 
 /// The cases of a row, in the order of the table's columns: name, which worker, its engine.
-const CASES: [(&str, Kind, &str); 8] = [
+const CASES: [(&str, Kind, &str); 9] = [
     ("a original", Kind::Rust, "original"),
     ("b Rust", Kind::Rust, "api"),
     ("c C ABI", Kind::C, "recorded"),
     ("d not capturing", Kind::Off, "recorded"),
     ("e filtered", Kind::C, "filtered"),
     ("f floor", Kind::Rust, "floor"),
+    ("empty call", Kind::Off, "empty"),
     ("d inline gate", Kind::Off, "inline"),
     ("e inline gate", Kind::C, "inline-filtered"),
 ];
@@ -113,7 +114,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
         table
             .latency
-            .push((cap, fleet.c[0].latency(options.events)?));
+            .push((cap, fleet.c[0].latency("latency", "0,0", options.events)?));
     }
     if options.json {
         println!("{}", serde_json::to_string_pretty(&table)?);
@@ -158,6 +159,8 @@ impl Fleet {
     fn first_lap(&mut self, cap: u64, table: &mut Table) -> Result<()> {
         let first = self.c[0].emit("recorded", "0", cap)?;
         table.first_laps.push((cap, first));
+        let paced = self.c[1].latency("paced", "0", cap)?;
+        table.paced_first_laps.push((cap, paced));
         for worker in self.c.iter_mut() {
             worker.emit("recorded", "0,1", cap)?;
             worker.emit("recorded", "0", 1000)?;

@@ -55,6 +55,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     /// (ring size, ns per event) of the lap that takes the pages.
     pub(crate) first_laps: Vec<(u64, f64)>,
+    /// The same lap at a million events a second, single calls, one thread.
+    pub(crate) paced_first_laps: Vec<(u64, Latency)>,
     pub(crate) latency: Vec<(u64, Latency)>,
 }
 
@@ -80,6 +82,13 @@ impl fmt::Display for Table {
             writeln!(
                 f,
                 "first lap of {ring} events, C ABI, pages taken on the way: {ns:.1} ns per event"
+            )?;
+        }
+        for (ring, l) in &self.paced_first_laps {
+            writeln!(
+                f,
+                "first lap of {ring} events, one call each microsecond: p50 {:.0} ns, p99 {:.0} ns, p99.9 {:.0} ns (timing alone: {:.0} ns)",
+                l.p50, l.p99, l.p999, l.empty
             )?;
         }
         for (ring, l) in &self.latency {

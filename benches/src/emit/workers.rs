@@ -70,9 +70,9 @@ impl Worker {
         self.answer().map(|_| ())
     }
 
-    /// Times single calls of two threads on one NC.
-    pub(crate) fn latency(&mut self, events: u64) -> Result<Latency> {
-        self.ask("latency", "0,0", events, 0)?;
+    /// Times single calls: `latency` as fast as they come, `paced` one each microsecond.
+    pub(crate) fn latency(&mut self, engine: &str, ncs: &str, events: u64) -> Result<Latency> {
+        self.ask(engine, ncs, events, 0)?;
         let line = self.line()?;
         let numbers: Vec<f64> = line
             .split_whitespace()
@@ -117,20 +117,32 @@ pub(crate) fn compile(library: Option<&Path>) -> Result<PathBuf> {
     );
     let folder = library.parent().context("the folder of the library")?;
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = folder.join("nrt-trace-bench-c");
-    let status = Command::new("cc")
-        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o"])
-        .arg(&program)
-        .arg(manifest.join("c/emit.c"))
-        .arg("-I")
-        .arg(manifest.join("../client-lib/capi/include"))
-        .arg("-L")
-        .arg(folder)
-        .arg("-lnrt_trace")
-        .arg(format!("-Wl,-rpath,{}", folder.display()))
-        .status()
-        .context("run cc")?;
-    ensure!(status.success(), "cc could not compile the C worker");
+    let cc = |arguments: &[&str], source: &str, output: &Path| {
+        let status = Command::new("cc")
+            .args(["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-I"])
+            .arg(manifest.join("../client-lib/capi/include"))
+            .arg("-o")
+            .arg(output)
+            .arg(manifest.join(source))
+            .arg("-L")
+            .arg(folder)
+            .args(arguments)
+            .status()
+            .context("run cc")?;
+        ensure!(status.success(), "cc could not compile {source}");
+        Ok(())
+    };
+    let (program, empty) = (
+        folder.join("nrt-trace-bench-c"),
+        folder.join("libnrt_trace_bench_empty.so"),
+    );
+    cc(&["-shared", "-fPIC"], "c/empty.c", &empty)?;
+    let rpath = format!("-Wl,-rpath,{}", folder.display());
+    cc(
+        &["-lnrt_trace", "-lnrt_trace_bench_empty", &rpath],
+        "c/emit.c",
+        &program,
+    )?;
     Ok(program)
 }
 

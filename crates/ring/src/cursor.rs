@@ -89,3 +89,15 @@ impl Cursor {
         self.pending.push_back(n);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// What comes back from outside may be damaged; a claim that is still to be looked at can't be pending.
+    #[test]
+    fn a_restored_cursor_keeps_only_claims_that_it_has_passed() {
+        let cursor = Cursor::restore(5, [7, 4, 5, 4, 0], 1, 2, 0);
+        assert_eq!(cursor.pending().collect::<Vec<_>>(), [0, 4]);
+    }
+}

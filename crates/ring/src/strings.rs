@@ -220,6 +220,24 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_name_may_be_as_long_as_allowed_and_may_fill_the_table_to_its_end() {
+        let (words, layout) = table(1 << 20);
+        let longest = vec![b'x'; strings::MAX_STRING_BYTES];
+        append(&words, &layout, 1, &longest, 0).unwrap();
+        let mut got = Vec::new();
+        StringCursor::new(layout).poll(&words, |id, bytes, _| got.push((id, bytes.len())));
+        assert_eq!(got, [(1, longest.len())]);
+
+        let (words, layout) = table(4096);
+        let rest = vec![b'y'; usize::try_from(layout.bytes).unwrap()];
+        append(&words, &layout, 2, &rest, 0).unwrap();
+        let mut got = Vec::new();
+        StringCursor::new(layout).poll(&words, |id, bytes, _| got.push((id, bytes.len())));
+        assert_eq!(got, [(2, rest.len())]);
+        assert_eq!(append(&words, &layout, 3, b"z", 0), Err(Full));
+    }
+
     proptest::proptest! {
         /// A hostile table: any words at all. No panic, no read outside, and no more entries than there can be.
         #[test]

@@ -251,6 +251,32 @@ fn a_rescue_stops_at_the_limit_and_goes_on_from_there() {
 }
 
 #[test]
+fn a_reader_that_is_far_behind_does_not_count_its_way() {
+    let ring = Ring::new(4);
+    (0..4).for_each(|tag| {
+        ring.push(tag);
+    });
+    ring.words[ring::TAIL].store(SEQ_MAX, Ordering::Relaxed);
+    let mut cursor = Cursor::default();
+    assert_eq!(ring.visit_at_most(&mut cursor, 2), [0, 1]);
+    // With a look at each claim in between this would take days.
+    assert_eq!(ring.visit(&mut cursor), [2, 3]);
+}
+
+#[test]
+fn only_so_many_events_are_rescued() {
+    let most = MAX_RESCUED as u64;
+    let ring = Ring::new(most + 76);
+    (0..most + 76).for_each(|tag| {
+        ring.push(tag);
+    });
+    ring.words[ring::TAIL].fetch_add(3 * (most + 76), Ordering::Relaxed);
+    let mut cursor = Cursor::default();
+    ring.visit(&mut cursor);
+    assert_eq!(ring.check_account(&cursor).delivered, most);
+}
+
+#[test]
 fn only_so_many_claims_stay_pending() {
     let ring = Ring::new(4096);
     let open = 2 * crate::MAX_PENDING as u64;
