@@ -17,7 +17,8 @@ use crate::run::{Ended, Running, run};
 use crate::wait::until;
 
 /// Prefixes of the variables that would reach into a test.
-const FOREIGN_VARIABLES: [&str; 4] = ["NRT_", "NEURON_", "RANK", "CLAP"];
+/// Cargo puts its folders into the loader's path, where a library of an earlier build may lie.
+const FOREIGN_VARIABLES: [&str; 5] = ["NRT_", "NEURON_", "RANK", "CLAP", "LD_LIBRARY_PATH"];
 
 /// The host.
 #[derive(Debug)]
@@ -206,6 +207,14 @@ impl Host {
     #[must_use]
     pub fn probe(&self, arguments: &[&str]) -> Ended {
         run(self.probe_command(arguments))
+    }
+
+    /// A command that records the probe into `t.json`, not started.
+    #[must_use]
+    pub fn probe_recorded(&self, arguments: &[&str]) -> Command {
+        let mut command = self.tracectl_command(&["record", "-o", "t.json", "--"]);
+        command.arg(&artifacts().probe).args(arguments);
+        command
     }
 
     /// Starts a probe that emits a batch for each line it is given, and waits until it is attached.

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -88,7 +89,21 @@ fn a_second_signal_leaves_at_once_and_takes_the_run_away() {
 /// What a terminal shows, and its controlling end.
 struct Terminal {
     keyboard: File,
-    screen: JoinHandle<String>,
+    shown: Arc<Mutex<Vec<u8>>>,
+    reader: JoinHandle<()>,
+}
+
+impl Terminal {
+    /// What is on the screen so far.
+    fn screen(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
+
+    /// All that was ever shown, once nobody has the terminal open any more.
+    fn rest(self) -> String {
+        self.reader.join().unwrap();
+        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
+    }
 }
 
 /// Runs a command as the foreground of a terminal of its own.
@@ -121,13 +136,21 @@ fn on_terminal(command: &Command) -> (Child, Terminal) {
     drop(session);
     let keyboard = File::from(master);
     let mut output = keyboard.try_clone().unwrap();
-    let screen = std::thread::spawn(move || {
-        let mut shown = Vec::new();
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&shown);
+    let reader = std::thread::spawn(move || {
+        let mut piece = [0; 4096];
         // The read fails once nobody has the terminal open any more.
-        let _end = output.read_to_end(&mut shown);
-        String::from_utf8_lossy(&shown).into_owned()
+        while let Ok(bytes @ 1..) = output.read(&mut piece) {
+            seen.lock().unwrap().extend_from_slice(&piece[..bytes]);
+        }
     });
-    (child, Terminal { keyboard, screen })
+    let terminal = Terminal {
+        keyboard,
+        shown,
+        reader,
+    };
+    (child, terminal)
 }
 
 #[test]
@@ -135,20 +158,18 @@ fn ctrl_c_on_a_terminal_reaches_the_command_once() {
     let place = Place::new();
     let (file, ready, got) = (place.path("t.json"), place.path("ready"), place.path("got"));
     let script = format!(
-        "trap 'echo INT >> \"{got}\"' INT; : > '{ready}'; until [ -e '{got}' ]; do sleep 0.01; done; sleep 0.2; exit 3",
+        "trap 'echo INT >> \"{got}\"' INT; : > '{ready}'; until [ -e '{got}' ]; do sleep 0.01; done; exit 3",
         got = got.display(),
         ready = ready.display()
     );
     let (mut child, mut terminal) = on_terminal(&place.record(&file, &["--", "sh", "-c", &script]));
     until("the command", || ready.exists());
+    until("progress", || terminal.screen().contains(" 0 events, 0 /s"));
     terminal.keyboard.write_all(&[3]).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(3));
-    let screen = terminal.screen.join().unwrap();
+    let screen = terminal.rest();
     assert_eq!(fs::read_to_string(&got).unwrap(), "INT\n", "{screen}");
-    assert!(
-        screen.contains("\r\x1b[K") && screen.contains(" 0 events, 0 /s"),
-        "no progress in {screen:?}"
-    );
+    assert!(screen.contains("\r\x1b[K"), "{screen:?}");
     assert_eq!(events(&file), 0);
 }
 
@@ -169,7 +190,7 @@ fn ctrl_c_on_a_terminal_is_not_passed_on() {
     until("the command", || ready.exists());
     terminal.keyboard.write_all(&[3]).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(4));
-    let screen = terminal.screen.join().unwrap();
+    let screen = terminal.rest();
     assert!(screen.contains("waiting for setsid"), "{screen}");
     assert!(!got.exists(), "{screen}");
 }

@@ -135,8 +135,9 @@ fn the_build_files_of_the_example_work_as_documented() {
     run(host.command(host.path("train_step"))).ok();
 }
 
+/// Case C01. Each of the two has one thread, whose number is the process's.
 #[test]
-fn a_forked_child_is_a_process_of_its_own_and_takes_nothing_from_its_parent() {
+fn c01_a_forked_child_is_a_process_of_its_own_and_takes_nothing_from_its_parent() {
     for mode in [&["1000", "wait"][..], &["1000"]] {
         let host = Host::new();
         let program = linked(&host, "tests/c/forks.c");
@@ -155,6 +156,7 @@ fn a_forked_child_is_a_process_of_its_own_and_takes_nothing_from_its_parent() {
             )
         };
         let ((parent, by_parent), (child, by_child)) = (said("parent"), said("child"));
+        assert_ne!(parent, child);
 
         let document = Document::read(&host.path("t.json"));
         let of = |pid: u32, thread: u64| {
@@ -175,6 +177,11 @@ fn a_forked_child_is_a_process_of_its_own_and_takes_nothing_from_its_parent() {
         );
         if mode.len() > 1 {
             assert_eq!(childs, (1..=1000).collect::<Vec<_>>());
+        }
+        for event in &document.events {
+            let own = event.number("return_code");
+            let pid = if own == 0 { parent } else { child };
+            assert_eq!(event.thread_id, u64::from(pid), "{event:?}");
         }
         let all = document.events.len() as u64;
         assert_eq!(all, by_parent + by_child, "no event is there twice");

@@ -14,4 +14,5 @@ mod killed;
 mod record;
 mod record_apart;
 mod short_lived;
+mod surroundings;
 mod workload;

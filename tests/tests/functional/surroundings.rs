@@ -1,0 +1,216 @@
+//! Machines that are not the developer's own: namespaces, a tiny /dev/shm, forks, one busy CPU.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use nrt_trace_tests::payload::numbers;
+use nrt_trace_tests::{Document, Host, Running, artifacts, run};
+
+/// How long a test that wants a minute takes: the minute itself with `NRT_TRACE_LONG_TESTS=1`.
+fn seconds() -> u64 {
+    if std::env::var_os("NRT_TRACE_LONG_TESTS").is_some() {
+        60
+    } else {
+        2
+    }
+}
+
+/// `unshare` with the command of a program behind it; `None`, and a loud word, where it may not.
+#[expect(clippy::print_stderr, reason = "a test that did not run says so")]
+fn unshared(host: &Host, options: &[&str], program: &Command) -> Option<Command> {
+    let mut probe = host.command("unshare");
+    let allowed = run({
+        probe.args(options).arg("true");
+        probe
+    });
+    if allowed.code() != Some(0) {
+        eprintln!("NOT RUN: unshare {options:?}: {}", allowed.text());
+        return None;
+    }
+    let mut command = host.command("unshare");
+    command.args(options).arg(program.get_program());
+    command.args(program.get_args());
+    Some(command)
+}
+
+/// Case C02: what sits in the process at a fork is the parent's alone. Python forks and spawns with the library loaded.
+#[test]
+fn c02_forks_and_children_of_python_repeat_nothing() {
+    let host = Host::new();
+    let script = host.path("forks.py");
+    fs::write(
+        &script,
+        r"
+import ctypes, os, subprocess, sys
+library = ctypes.CDLL(sys.argv[1])
+emit = library.nrt_sys_trace_new_event
+emit.restype = ctypes.c_uint64
+emit.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p]
+assert library.nrt_trace_wait_armed(30000)
+for _ in range(500):
+    assert emit(3, 2, 0, 0, None)
+for _ in range(20):
+    subprocess.run(['true'], check=True)
+for _ in range(5):
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+for _ in range(500):
+    assert emit(3, 2, 0, 0, None)
+print(os.getpid())
+",
+    )
+    .unwrap();
+    let library = artifacts().library.to_str().unwrap();
+    let ended = host
+        .tracectl(&[
+            "record",
+            "-o",
+            "t.json",
+            "--",
+            "python3",
+            script.to_str().unwrap(),
+            library,
+        ])
+        .ok();
+    let document = Document::read(&host.path("t.json"));
+    let numbers: Vec<u64> = document.events.iter().map(|e| e.nc_local_id).collect();
+    assert_eq!(numbers, (1..=1000).collect::<Vec<_>>(), "{ended}");
+}
+
+/// Case R05: eight threads write one ring on two CPUs while it is read: no event is torn.
+#[test]
+fn r05_eight_writers_tear_nothing() {
+    let host = Host::new();
+    let events = (seconds() * 40_000).to_string();
+    let ended = run(host.probe_recorded(&["-n", &events, "--threads", "8"])).ok();
+    let document = Document::read(&host.path("t.json"));
+    // `numbers` checks each event's checksum.
+    for (thread, numbers) in numbers(&document.events) {
+        let distinct: BTreeSet<_> = numbers.iter().collect();
+        assert_eq!(distinct.len(), numbers.len(), "thread {thread}: {ended}");
+        assert!(numbers.is_sorted(), "thread {thread}: {ended}");
+    }
+}
+
+/// Case R06: one slow writer, a reader, and a program that takes all of their one CPU: nothing is lost.
+#[test]
+fn r06_one_busy_cpu_loses_nothing() {
+    let host = Host::new();
+    let mut busy = host.command("taskset");
+    busy.args(["-c", "0", "sh", "-c", "while :; do :; done"]);
+    let busy = Running::start(busy);
+    let (events, program) = ((seconds() * 100).to_string(), &artifacts().probe);
+    let mut record = host.command("taskset");
+    record.args(["-c", "0"]).arg(&artifacts().tracectl);
+    record.args([
+        "record",
+        "-o",
+        "t.json",
+        "--max-events-per-nc",
+        "1024",
+        "--",
+    ]);
+    record.arg(program).args(["-n", &events, "--rate", "100"]);
+    let ended = run(record).ok();
+    drop(busy);
+    let document = Document::read(&host.path("t.json"));
+    let all: Vec<u64> = (1..=seconds() * 100).collect();
+    assert_eq!(numbers(&document.events).remove(&0), Some(all), "{ended}");
+}
+
+/// Case S01: rings need no room in /dev/shm.
+#[test]
+fn s01_a_small_dev_shm_does_not_matter() {
+    let host = Host::new();
+    let record = host.probe_recorded(&["-n", "300000"]);
+    let mount = "mount -t tmpfs -o size=1m tmpfs /dev/shm && exec \"$@\"";
+    let mut shell = host.command("sh");
+    shell.args(["-c", mount, "sh"]).arg(record.get_program());
+    shell.args(record.get_args());
+    let Some(command) = unshared(&host, &["-m"], &shell) else {
+        return;
+    };
+    let ended = run(command).ok();
+    let document = Document::read(&host.path("t.json"));
+    assert_eq!(document.events.len(), 300_000, "{ended}");
+}
+
+/// Case S06: nothing of ours has a name that somebody could remove.
+#[test]
+fn s06_nothing_has_a_name_in_dev_shm() {
+    let names = || -> BTreeSet<_> {
+        let entries = fs::read_dir("/dev/shm").unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let before = names();
+    let host = Host::with_daemon();
+    host.tracectl(&["start"]).ok();
+    let probe = host.interactive_probe(&[]);
+    let maps = fs::read_to_string(format!("/proc/{}/maps", probe.pid())).unwrap();
+    let ours: Vec<_> = maps
+        .lines()
+        .filter(|line| line.contains("nrt-trace-"))
+        .collect();
+    assert!(ours.len() >= 3, "{maps}");
+    for line in ours {
+        assert!(
+            line.contains("/memfd:nrt-trace-") && line.ends_with("(deleted)"),
+            "{line}"
+        );
+    }
+    let new: Vec<_> = names().difference(&before).cloned().collect();
+    assert!(
+        !new.iter()
+            .any(|name| name.to_string_lossy().contains("nrt")),
+        "{new:?}"
+    );
+}
+
+/// Case G08: two processes that are both pid 1, each in a namespace of its own, are two processes.
+#[test]
+fn g08_pid_one_in_two_namespaces() {
+    let host = Host::with_daemon();
+    host.tracectl(&["start"]).ok();
+    for events in ["1000", "2000"] {
+        let probe = host.probe_command(&["-n", events]);
+        let Some(command) = unshared(&host, &["-p", "-f", "--mount-proc"], &probe) else {
+            return;
+        };
+        run(command).ok();
+    }
+    let document = host.fetch();
+    let mut counts: Vec<_> = document.by_process().values().map(Vec::len).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [1000, 2000]);
+    assert!(document.by_process().keys().all(|pid| *pid > 1));
+}
+
+/// Case T02: in a time namespace the clock of events is still the host's.
+#[test]
+fn t02_a_time_namespace_shifts_no_event() {
+    let host = Host::with_daemon();
+    host.tracectl(&["start"]).ok();
+    let probe = host.probe_command(&["-n", "1000"]);
+    let options = ["-T", "--boottime", "86400", "--monotonic", "86400", "-f"];
+    let Some(command) = unshared(&host, &options, &probe) else {
+        return;
+    };
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        u64::try_from(since.as_nanos()).unwrap()
+    };
+    let before = now();
+    run(command).ok();
+    let between = before - 1_000_000..now() + 1_000_000;
+    let document = host.fetch();
+    assert_eq!(document.events.len(), 1000);
+    for event in &document.events {
+        assert!(
+            between.contains(&event.timestamp_ns),
+            "{event:?} {between:?}"
+        );
+    }
+}
