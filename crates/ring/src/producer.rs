@@ -137,7 +137,7 @@ impl<'a> Producer<'a> {
             return Ok(());
         };
         may_write(seen, i)?;
-        // Somebody dropped an event here. Relaxed: the load above has acquired. Strong: a spurious failure would be a
+        // The first lap, or somebody dropped an event here. Relaxed: the load above has acquired. Strong: a spurious failure would be a
         // drop.
         match stamp.compare_exchange(
             seen,
