@@ -75,16 +75,8 @@ extern "C" fn record(
     gate: u64,
 ) -> u64 {
     match enter() {
-        Some(inside) => Emit {
-            trace_type,
-            phase,
-            nc,
-            tracking_id,
-            data,
-            gate,
-            nrta_seq_id: None,
-        }
-        .store(&inside, || inside.kept_clock().ns_at(clock::tsc())),
+        Some(inside) => Emit::new(trace_type, phase, nc, tracking_id, data, gate, None)
+            .store(&inside, || inside.kept_clock().ns_at(clock::tsc())),
         None => record_otherwise(trace_type, phase, nc, tracking_id, data, gate),
     }
 }
@@ -101,16 +93,7 @@ extern "C" fn record_otherwise(
     data: &[u64; 5],
     gate: u64,
 ) -> u64 {
-    Emit {
-        trace_type,
-        phase,
-        nc,
-        tracking_id,
-        data,
-        gate,
-        nrta_seq_id: None,
-    }
-    .store_otherwise()
+    Emit::new(trace_type, phase, nc, tracking_id, data, gate, None).store_otherwise()
 }
 
 /// [`record`] of an event that belongs to an asynchronous request.
@@ -124,15 +107,8 @@ extern "C" fn record_with_seq(
     gate: u64,
     nrta_seq_id: u64,
 ) -> u64 {
-    let emit = Emit {
-        trace_type,
-        phase,
-        nc,
-        tracking_id,
-        data,
-        gate,
-        nrta_seq_id: Some(nrta_seq_id),
-    };
+    let seq = Some(nrta_seq_id);
+    let emit = Emit::new(trace_type, phase, nc, tracking_id, data, gate, seq);
     match enter() {
         Some(inside) => emit.store(&inside, || inside.kept_clock().ns_at(clock::tsc())),
         None => emit.store_otherwise(),
@@ -159,16 +135,8 @@ extern "C" fn out_of_range(
     {
         segment.count_out_of_range();
     }
-    Emit {
-        trace_type,
-        phase,
-        nc: 0,
-        tracking_id,
-        data,
-        gate,
-        nrta_seq_id: nrta_seq_id.copied(),
-    }
-    .store_otherwise()
+    let seq = nrta_seq_id.copied();
+    Emit::new(trace_type, phase, 0, tracking_id, data, gate, seq).store_otherwise()
 }
 
 /// Enters in the usual way, if the thread can.
@@ -189,7 +157,28 @@ struct Emit<'a> {
     nrta_seq_id: Option<u64>,
 }
 
-impl Emit<'_> {
+impl<'a> Emit<'a> {
+    #[inline(always)]
+    const fn new(
+        trace_type: u32,
+        phase: u32,
+        nc: u32,
+        tracking_id: u64,
+        data: &'a [u64; 5],
+        gate: u64,
+        nrta_seq_id: Option<u64>,
+    ) -> Self {
+        Self {
+            trace_type,
+            phase,
+            nc,
+            tracking_id,
+            data,
+            gate,
+            nrta_seq_id,
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn store_otherwise(&self) -> u64 {

@@ -4,14 +4,13 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod support;
+
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use nrt_trace_abi::layout::{SegmentLayout, segment, strings};
-use nrt_trace_abi::message::{
-    Arm, Armed, Disarm, Disarmed, Go, Hello, MAX_BYTES, Message, Welcome, parse,
-};
+use nrt_trace_abi::message::{Arm, Armed, Disarm, Disarmed, Go, Hello, Message, Welcome};
 use nrt_trace_abi::record::Record;
 use nrt_trace_abi::{MAX_NCS, gate};
 use nrt_trace_client::{Event, EventType, Options, Tracer};
@@ -22,7 +21,7 @@ use nrt_trace_shm::strings::StringReader;
 use nrt_trace_shm::{ReadMapping, memfd, socket};
 use zerocopy::IntoBytes;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::support::{PATIENCE, poll, receive};
 
 /// The daemon's end of one attach.
 struct Daemon {
@@ -102,27 +101,6 @@ impl Daemon {
         });
         names
     }
-}
-
-fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "waited too long");
-        std::thread::yield_now();
-    }
-}
-
-fn receive<M: Message>(fd: &OwnedFd) -> M {
-    let mut buffer = [0; MAX_BYTES];
-    let bytes = poll(|| {
-        socket::receive(fd, &mut buffer)
-            .ok()
-            .map(|received| received.bytes)
-    });
-    parse(&buffer[..bytes]).unwrap()
 }
 
 fn listen(path: &Path) -> OwnedFd {

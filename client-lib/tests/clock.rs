@@ -13,16 +13,16 @@
     reason = "helpers of tests, and figures that a failure is read with"
 )]
 
+mod support;
+
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nrt_trace_abi::clock::ClockParams;
 use nrt_trace_abi::layout::{SegmentLayout, control, strings};
-use nrt_trace_abi::message::{
-    Arm, Armed, Disarm, Disarmed, Go, Hello, MAX_BYTES, Message, Welcome, parse,
-};
+use nrt_trace_abi::message::{Arm, Armed, Disarm, Disarmed, Go, Hello, Message, Welcome};
 use nrt_trace_abi::record::Record;
 use nrt_trace_abi::{ABI_VERSION, MAX_NCS, gate};
 use nrt_trace_client::{Event, EventType, Options, Tracer};
@@ -33,7 +33,7 @@ use nrt_trace_shm::strings::StringReader;
 use nrt_trace_shm::{ReadMapping, WriteMapping, memfd, socket};
 use zerocopy::IntoBytes;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::support::{PATIENCE, poll, receive};
 
 /// Events of a ring.
 const CAP: u64 = 1 << 18;
@@ -122,27 +122,6 @@ impl Daemon {
         assert_eq!(cursor.lost(), 0, "the ring is large enough");
         records
     }
-}
-
-fn poll<T>(mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "waited too long");
-        std::thread::yield_now();
-    }
-}
-
-fn receive<M: Message>(fd: &OwnedFd) -> M {
-    let mut buffer = [0; MAX_BYTES];
-    let bytes = poll(|| {
-        socket::receive(fd, &mut buffer)
-            .ok()
-            .map(|received| received.bytes)
-    });
-    parse(&buffer[..bytes]).unwrap()
 }
 
 /// Emits `count` events on `nc`, each with what `clock` says right before it.
