@@ -161,7 +161,7 @@ fn is_clean(compiler: &str, language: &str, standard: &str, includes: &[&str]) {
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|error| panic!("{compiler}: {error}"));
+        .expect(compiler);
     let mut input = running.stdin.take().unwrap();
     input.write_all(text.as_bytes()).unwrap();
     drop(input);
