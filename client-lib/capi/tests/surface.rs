@@ -1,4 +1,4 @@
-//! C programs that go through every result and every error of the calls that need no session.
+//! C and C++ programs that go through every result and every error of the calls that need no session.
 //!
 //! They run against the shared library of this build, without a daemon and without the background thread.
 
@@ -24,8 +24,14 @@ fn compile(source: &str, made: &str, options: &[&str]) -> Result<PathBuf, String
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join(made);
     let library = library();
-    let output = Command::new("cc")
-        .args(["-std=c11", "-O1", "-g", "-fno-builtin"])
+    let (compiler, standard) = if source.ends_with(".cpp") {
+        ("c++", "-std=c++11")
+    } else {
+        ("cc", "-std=c11")
+    };
+    // Without built-ins, so that allocations which the program frees at once are not left out.
+    let output = Command::new(compiler)
+        .args([standard, "-O1", "-g", "-fno-builtin"])
         .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror"])
         .args(options)
         .arg("-I")
@@ -76,6 +82,16 @@ fn every_result_and_error_is_as_documented() {
         let program = compile(&source(name), name, &[]).unwrap();
         run(&mut Command::new(program));
     }
+}
+
+#[test]
+fn programs_written_for_neuron_compile_as_they_are() {
+    if Command::new("c++").arg("--version").output().is_err() {
+        eprintln!("NOT RUN: no C++ compiler");
+        return;
+    }
+    let program = compile("usage.cpp", "usage", &[]).unwrap();
+    run(&mut Command::new(program));
 }
 
 /// Each pairing of what allocates and what frees, by memcheck's book: nothing twice, nothing by another allocator's
