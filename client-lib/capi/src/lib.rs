@@ -1,12 +1,21 @@
 //! `libnrt_trace`: the C ABI of the client library.
 //!
-//! The contract is in `include/nrt_trace.h`; here is only the translation. Nothing on the emit path can panic; the other
-//! functions catch what they must not let into C.
+//! The contract is in `include/nrt_trace.h` and `include/nrt`; here is only the translation. Nothing on the emit path can
+//! panic; the other functions catch what they must not let into C.
 
 #![expect(
     unsafe_code,
     reason = "a C ABI: raw pointers in, exported symbols, an ELF constructor"
 )]
+
+mod boundary;
+pub mod buffer;
+mod c_array;
+pub mod config;
+pub mod event_types;
+pub mod fetch_options;
+pub mod shard;
+pub mod strings_db;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;

@@ -1,15 +1,16 @@
-//! The committed header is what the event table says, and C and C++ compilers agree with it.
+//! The committed headers are what the tables say, and C and C++ compilers agree with them.
 //!
 //! `NRT_TRACE_BLESS=1 cargo test -p nrt-trace-capi` writes it anew.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use nrt_trace_model::EventType;
 use nrt_trace_model::payload::{self, FieldKind, PayloadLayout};
+use nrt_trace_model::{EventType, Status};
 
 fn crate_path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
@@ -104,55 +105,102 @@ fn render() -> String {
         .replace("@CHECKS@\n", &checks)
 }
 
-#[test]
-fn the_committed_header_is_current() {
-    let path = crate_path("include/nrt_trace.h");
-    let want = render();
-    if std::env::var_os("NRT_TRACE_BLESS").is_some() {
-        std::fs::write(&path, &want).unwrap();
+/// The status header, from the frame in `tests/header/status.h` and the table of codes.
+fn render_status() -> String {
+    let frame = std::fs::read_to_string(crate_path("tests/header/status.h")).unwrap();
+    let last = Status::ALL.len() - 1;
+    let mut statuses = String::new();
+    for (position, status) in Status::ALL.into_iter().enumerate() {
+        // C99 takes a comma after the last one, C++11 does too, and readers of the public header expect none.
+        let comma = if position == last { "" } else { "," };
+        writeln!(
+            statuses,
+            "    {status} = {}{comma} /**< {} */",
+            status.code(),
+            status.meaning()
+        )
+        .unwrap();
     }
-    let have = std::fs::read_to_string(&path).unwrap();
+    frame.replace("@STATUSES@\n", &statuses)
+}
+
+#[test]
+fn the_committed_headers_are_current() {
+    for (file, want) in [
+        ("nrt_trace.h", render()),
+        ("nrt/nrt_status.h", render_status()),
+    ] {
+        let path = crate_path("include").join(file);
+        if std::env::var_os("NRT_TRACE_BLESS").is_some() {
+            std::fs::write(&path, &want).unwrap();
+        }
+        let have = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            have == want,
+            "include/{file} differs from its table: NRT_TRACE_BLESS=1 writes it anew"
+        );
+    }
+}
+
+/// Compiles a file of nothing but `includes`; what the compiler says is a failure.
+fn is_clean(compiler: &str, language: &str, standard: &str, includes: &[&str]) {
+    let mut text = String::new();
+    for header in includes {
+        writeln!(text, "#include <{header}>").unwrap();
+    }
+    // ISO C wants a declaration in every file.
+    text.push_str("extern int not_empty;\n");
+    let mut running = Command::new(compiler)
+        .args(["-Wall", "-Wextra", "-Wpedantic", "-Werror"])
+        .args(["-fsyntax-only", "-x", language])
+        .arg(format!("-std={standard}"))
+        // -isystem would hide the warnings.
+        .arg("-I")
+        .arg(crate_path("include"))
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect(compiler);
+    let mut input = running.stdin.take().unwrap();
+    input.write_all(text.as_bytes()).unwrap();
+    drop(input);
+    let ended = running.wait_with_output().unwrap();
     assert!(
-        have == want,
-        "include/nrt_trace.h differs from the table: NRT_TRACE_BLESS=1 writes it anew"
+        ended.status.success(),
+        "{compiler} -std={standard} {includes:?}: {}",
+        String::from_utf8_lossy(&ended.stderr)
     );
 }
 
-/// Case C10: one header, clean in C and C++ by itself.
+/// Case C10: the headers, each by itself and in either order, are clean in every C since C99 and C++ since C++11.
 #[test]
-fn c10_the_header_is_clean_in_c_and_cpp() {
-    let header = crate_path("include/nrt_trace.h");
-    let compilers = [
-        ("cc", "c", "c99"),
-        ("cc", "c", "c17"),
-        ("c++", "c++", "c++11"),
-        ("c++", "c++", "c++20"),
+fn c10_the_headers_are_clean_in_c_and_cpp() {
+    // `c2x` and `c++2b` are C23 and C++23 to compilers of before and after.
+    let c = ["c99", "c11", "c17", "c2x"];
+    let cpp = ["c++11", "c++14", "c++17", "c++20", "c++2b"];
+    let sets: [&[&str]; 5] = [
+        &["nrt_trace.h"],
+        &["nrt/nrt_status.h"],
+        &["nrt/nrt_sys_trace.h"],
+        &["nrt_trace.h", "nrt/nrt_sys_trace.h", "nrt/nrt_status.h"],
+        &["nrt/nrt_status.h", "nrt/nrt_sys_trace.h", "nrt_trace.h"],
     ];
-    for (compiler, language, standard) in compilers {
-        if language == "c++" && Command::new(compiler).arg("--version").output().is_err() {
-            eprintln!("NOT RUN: no C++ compiler, the header was not compiled as {standard}");
+    for (compiler, language, standards) in [
+        ("cc", "c", &c[..]),
+        ("c++", "c++", &cpp[..]),
+        ("clang", "c", &c[..]),
+        ("clang++", "c++", &cpp[..]),
+    ] {
+        if compiler != "cc" && Command::new(compiler).arg("--version").output().is_err() {
+            eprintln!("NOT RUN: no {compiler}, the headers were not compiled with it");
             continue;
         }
-        let output = Command::new(compiler)
-            .args([
-                "-Wall",
-                "-Wextra",
-                "-Wpedantic",
-                "-Werror",
-                "-fsyntax-only",
-                "-x",
-                language,
-            ])
-            .arg(format!("-std={standard}"))
-            .arg(&header)
-            .output()
-            .unwrap_or_else(|error| panic!("{compiler}: {error}"));
-        let text = String::from_utf8_lossy(&output.stderr);
-        // A header as the main file: the one warning that is about this test and not about the header.
-        let text: Vec<_> = text
-            .lines()
-            .filter(|line| line.contains("error:") && !line.contains("pragma"))
-            .collect();
-        assert!(text.is_empty(), "{compiler} -std={standard}: {text:#?}");
+        for (standard, includes) in standards
+            .iter()
+            .flat_map(|standard| sets.iter().map(move |includes| (standard, includes)))
+        {
+            is_clean(compiler, language, standard, includes);
+        }
     }
 }

@@ -244,6 +244,34 @@ mod tests {
     }
 
     #[test]
+    fn the_classifier_follows_the_mask_and_refuses_the_rest() {
+        for value in 0..46 {
+            let hardware = 0x70021C0_u64 >> value & 1 == 1;
+            assert_eq!(
+                Category::of_value(value) as u32,
+                if hardware { 1 } else { 2 }
+            );
+        }
+        // What a C int can hold besides: its ends, and values that a shift by their low bits would take for a type.
+        let (least, most) = (i64::from(i32::MIN), i64::from(i32::MAX));
+        for no_type in [
+            least,
+            least + 6,
+            -58,
+            -1,
+            46,
+            47,
+            63,
+            64 + 6,
+            256 + 24,
+            most - 1,
+            most,
+        ] {
+            assert_eq!(Category::of_value(no_type), Category::Unknown, "{no_type}");
+        }
+    }
+
+    #[test]
     fn weakly_attested_names_are_marked() {
         let low: Vec<u32> = EventType::ALL
             .iter()

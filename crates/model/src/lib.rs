@@ -10,6 +10,7 @@
 //! | [`correlation`] | what one event says about others of the same execution |
 //! | [`filter`] | event filters and NeuronCore lists as users write them |
 //! | [`names`] | names of algorithms, memory kinds, data types |
+//! | [`status`] | status codes of the runtime, their names and priorities |
 //! | [`strings`] | ids of interned names |
 
 #![forbid(unsafe_code)]
@@ -19,6 +20,8 @@ pub mod event;
 pub mod filter;
 pub mod names;
 pub mod payload;
+pub mod status;
 pub mod strings;
 
 pub use event::{Category, EventType, Phase};
+pub use status::Status;
