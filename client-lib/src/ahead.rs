@@ -13,7 +13,8 @@ use crate::segment::Segment;
 
 /// Pages that a ring has entered before its first event: what the daemon gives it at the start.
 const FIRST_WORDS: usize = (128 << 10) / size_of::<u64>();
-/// Pages entered ahead of a tail: half of what the daemon takes ahead, so that there is memory already.
+/// Pages entered ahead of a tail, at most: half of what the daemon takes ahead, so that there is memory already. A ring that
+/// has few events yet gets eight times as many ahead: a page of no event is memory taken for nothing.
 const AHEAD_WORDS: usize = (2 << 20) / size_of::<u64>();
 /// A call for less than this is not worth it.
 const STEP_WORDS: usize = (256 << 10) / size_of::<u64>();
@@ -24,8 +25,8 @@ pub(crate) struct Ahead {
     rings: Vec<Progress>,
     /// Words of a ring.
     whole: usize,
-    /// Whether a tail had moved at the last visit.
-    moving: bool,
+    /// Visits since a tail had moved.
+    quiet: u32,
 }
 
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl Ahead {
         let mut ahead = Self {
             rings: Vec::new(),
             whole: layout.ring_words(),
-            moving: false,
+            quiet: 0,
         };
         for first in layout.ncs().filter_map(|nc| layout.ring_word(nc)) {
             let done = FIRST_WORDS.min(ahead.whole);
@@ -55,7 +56,7 @@ impl Ahead {
 
     /// Enters pages ahead of the tails that have moved; false when there is nothing left to do, or no way to do it.
     pub(crate) fn follow(&mut self, segment: &Segment) -> bool {
-        self.moving = false;
+        self.quiet = self.quiet.saturating_add(1);
         let mut left = false;
         for ring in self.rings.iter_mut().filter(|ring| ring.done < self.whole) {
             left = true;
@@ -66,11 +67,12 @@ impl Ahead {
             let Ok(claimed @ 1..) = usize::try_from(tail.load(Ordering::Relaxed)) else {
                 continue;
             };
-            let want = (claimed.saturating_mul(SLOT_WORDS))
-                .saturating_add(AHEAD_WORDS)
+            let used = claimed.saturating_mul(SLOT_WORDS);
+            let want = used
+                .saturating_add(AHEAD_WORDS.min(used.saturating_mul(8)))
                 .min(self.whole);
             if want >= ring.done + STEP_WORDS || (want == self.whole && want > ring.done) {
-                self.moving = true;
+                self.quiet = 0;
                 let pages = ring.first + ring.done..ring.first + want;
                 if segment.mapping().populate(pages).is_err() {
                     return false;
@@ -81,9 +83,9 @@ impl Ahead {
         left
     }
 
-    /// When to come again: soon while events come, else not so soon that an idle process would notice.
+    /// When to come again: soon while events come, and later and later, up to half a second, while none do.
     pub(crate) fn pause(&self) -> Duration {
-        Duration::from_millis(if self.moving { 5 } else { 50 })
+        Duration::from_millis(5 << self.quiet.min(7)).min(Duration::from_millis(500))
     }
 }
 
@@ -109,9 +111,13 @@ mod tests {
         assert!((256 << 10..512 << 10).contains(&first), "{first}");
         assert!(ahead.follow(&segment) && entered() == first, "nothing came");
         segment.ring(0).unwrap().push(|_| Default::default());
+        assert!(ahead.follow(&segment) && entered() == first, "one event");
+        let calm = ahead.pause();
+        let tail = layout.ring_word(0).unwrap() + ring::TAIL;
+        segment.mapping().words()[tail].store(4 << 10, Ordering::Relaxed);
         assert!(ahead.follow(&segment));
-        assert!((2 << 20..3 << 20).contains(&entered()), "{}", entered());
-        assert!(ahead.pause() < Duration::from_millis(50));
+        assert!((5 << 19..4 << 20).contains(&entered()), "{}", entered());
+        assert!(ahead.pause() < calm, "events come");
         for nc in [0, 1] {
             let tail = layout.ring_word(nc).unwrap() + ring::TAIL;
             segment.mapping().words()[tail].store(60 << 10, Ordering::Relaxed);

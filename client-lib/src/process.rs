@@ -52,10 +52,12 @@ pub(crate) fn instance() -> u64 {
 
 /// Makes threads register themselves afresh: called once for each attach.
 ///
-/// The number is the time: a count would start over in a forked child, whose thread still carries its parent's number,
-/// slot and thread id in its thread-local storage.
+/// The number is made of the time and the process: a count would start over in a forked child, whose thread still carries
+/// its parent's number, slot and thread id in its thread-local storage.
 pub(crate) fn new_instance() {
-    OWN.get().0.0.store(realtime_ns().max(1), Ordering::Relaxed);
+    let process = u64::from(std::process::id()).rotate_right(22);
+    let instance = (realtime_ns() ^ process).max(1);
+    OWN.get().0.0.store(instance, Ordering::Relaxed);
 }
 
 #[inline]

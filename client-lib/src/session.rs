@@ -290,6 +290,8 @@ impl Session {
                 0
             }
             Err(BadSegment::Shm(error)) => {
+                // Nothing will be recorded: nobody need wait for it.
+                process::set_status(Status::Attached);
                 log::write(log::WARN, &format!("the segment can't be mapped: {error}"));
                 error
                     .raw_os_error()
@@ -297,6 +299,7 @@ impl Session {
                     .unwrap_or(EINVAL)
             }
             Err(BadSegment::Header) => {
+                process::set_status(Status::Attached);
                 log::write(log::WARN, "the segment's header contradicts itself");
                 EINVAL
             }

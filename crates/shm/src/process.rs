@@ -37,19 +37,29 @@ pub fn spawn_quiet(name: &CStr, body: impl FnOnce() + Send + 'static) -> io::Res
     started
 }
 
+/// Stack of a quiet thread. Not the host's default, which may be as little as 64 KiB: this one's own needs are what counts.
+const STACK_BYTES: usize = 512 << 10;
+
 fn start(name: &CStr, body: Body) -> io::Result<()> {
     let argument = Box::into_raw(Box::new(body));
     let mut thread = std::mem::MaybeUninit::uninit();
-    // SAFETY: `thread` is valid for writing, null asks for default attributes, `enter` has the right type, and `argument`
-    // is what it expects; it is handed over if the call succeeds.
+    let mut attributes = std::mem::MaybeUninit::uninit();
+    // SAFETY: initialises the attributes at an address that is valid for writing; on Linux it can't fail.
+    unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) };
+    // SAFETY: the attributes were initialised by the call above. A size that is refused leaves the default.
+    unsafe { libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK_BYTES) };
+    // SAFETY: `thread` is valid for writing, the attributes are initialised, `enter` has the right type, and `argument` is
+    // what it expects; it is handed over if the call succeeds.
     let status = unsafe {
         libc::pthread_create(
             thread.as_mut_ptr(),
-            std::ptr::null(),
+            attributes.as_ptr(),
             enter,
             argument.cast(),
         )
     };
+    // SAFETY: initialised above, and used no more.
+    unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     if status != 0 {
         // SAFETY: made by Box::into_raw above, and no thread was started that could have taken it.
         drop(unsafe { Box::from_raw(argument) });

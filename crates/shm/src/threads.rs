@@ -307,9 +307,10 @@ impl Inside {
         self.slot()?.last_clock()
     }
 
-    /// Keeps clock parameters that came under `selector`.
+    /// Keeps clock parameters that came under `selector`, unless an emit of the thread was interrupted: it may have read
+    /// half of what is kept.
     pub fn keep_clock(&self, selector: u64, params: ClockParams) {
-        if let Some(slot) = self.slot() {
+        if let Place::Outermost(Outermost { slot, .. }) = self.0 {
             slot.keep_clock(selector, params);
         }
     }

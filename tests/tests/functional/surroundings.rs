@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nrt_trace_tests::payload::numbers;
-use nrt_trace_tests::{Document, Host, Running, artifacts, run};
+use nrt_trace_tests::{Document, Host, Link, Running, artifacts, compile, run};
 
 /// How long a test that wants a minute takes: the minute itself with `NRT_TRACE_LONG_TESTS=1`.
 fn seconds() -> u64 {
@@ -213,4 +213,33 @@ fn t02_a_time_namespace_shifts_no_event() {
             "{event:?} {between:?}"
         );
     }
+}
+
+/// The library's thread has a stack of its own size, whatever programs get by default.
+#[test]
+fn a_small_default_stack_is_enough() {
+    let host = Host::new();
+    let program = compile(&host, "tests/c/forks.c", Link::Linked);
+    let limited = format!("ulimit -s 128; exec {} 1000", program.display());
+    let ended = host
+        .tracectl(&["record", "-o", "t.json", "--", "sh", "-c", &limited])
+        .ok();
+    assert!(ended.text().contains(" 2000\n"), "{ended}");
+}
+
+/// A segment that a limit on file sizes forbids is not made; the daemon goes on.
+#[test]
+fn a_file_size_limit_does_not_end_the_daemon() {
+    let mut host = Host::new();
+    let daemon = host.daemon_command(&[]);
+    let mut limited = host.command("sh");
+    limited.args(["-c", "ulimit -f 2000; exec \"$@\"", "sh"]);
+    limited.arg(daemon.get_program()).args(daemon.get_args());
+    host.start_daemon_as(limited);
+    host.tracectl(&["start"]).ok();
+    let mut probe = host.probe_command(&["-n", "10"]);
+    probe.env("NRT_TRACE_WAIT_MS", "1000");
+    run(probe).ok();
+    host.tracectl(&["stop"]).ok();
+    assert_eq!(host.stop_daemon(), Some(0));
 }
