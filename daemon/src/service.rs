@@ -62,6 +62,9 @@ impl Signals {
             signal(SignalKind::terminate())?,
             signal(SignalKind::interrupt())?,
         );
+        // Beyond a limit on file sizes the kernel sends a signal that ends the program, unless somebody takes it: then
+        // the segment can't be made, which can be told. The handler stays when this is dropped.
+        let _taken = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?;
         drop(context);
         Ok(Self {
             runtime,
