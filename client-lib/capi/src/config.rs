@@ -14,16 +14,17 @@ pub(crate) const NEURON_CORES: usize = 256;
 /// The least number of events that a NeuronCore keeps.
 const LEAST_EVENTS: u64 = 1024;
 
-/// `nrt_sys_trace_config_t`, which is opaque in C but has Neuron's layout, since some programs look into it.
+/// `nrt_sys_trace_config_t`, which is opaque in C but has Neuron's layout, since some programs look into it. And write:
+/// the switches are bytes, of which any but 0 is "on", where a `bool` of Rust could be no other than 0 or 1.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Config {
     /// How many events of a NeuronCore are kept.
     pub max_events_per_nc: u64,
     /// Which NeuronCores are captured.
-    pub capture_enabled_for_nc: [bool; NEURON_CORES],
+    pub capture_enabled_for_nc: [u8; NEURON_CORES],
     /// Which types are captured, by value.
-    pub capture_enabled_for_event_type: [bool; EventType::ALL.len()],
+    pub capture_enabled_for_event_type: [u8; EventType::ALL.len()],
 }
 
 const _: () = assert!(
@@ -37,8 +38,8 @@ impl Config {
     /// What counts when nobody chose.
     pub const DEFAULT: Self = Self {
         max_events_per_nc: 0x10_0000,
-        capture_enabled_for_nc: [true; NEURON_CORES],
-        capture_enabled_for_event_type: [true; EventType::ALL.len()],
+        capture_enabled_for_nc: [1; NEURON_CORES],
+        capture_enabled_for_event_type: [1; EventType::ALL.len()],
     };
 }
 
@@ -112,7 +113,7 @@ pub unsafe extern "C" fn nrt_sys_trace_config_set_capture_enabled_for_nc(
     let with = |config: &mut Config| {
         let index = usize::try_from(nc_idx).unwrap_or(NEURON_CORES);
         if let Some(nc) = config.capture_enabled_for_nc.get_mut(index) {
-            *nc = enabled;
+            *nc = u8::from(enabled);
         }
     };
     // SAFETY: the caller's promise.
@@ -136,7 +137,7 @@ pub unsafe extern "C" fn nrt_sys_trace_config_set_capture_enabled_for_event_type
         let kind = EventType::from_name(name).ok_or(Status::Invalid)?;
         // SAFETY: null or a Config, and nobody else's during the call, by the caller's promise.
         let config = unsafe { options.as_mut() }.ok_or(Status::Invalid)?;
-        config.capture_enabled_for_event_type[kind.index()] = enabled;
+        config.capture_enabled_for_event_type[kind.index()] = u8::from(enabled);
         Ok(())
     })
 }
@@ -155,7 +156,7 @@ pub unsafe extern "C" fn nrt_sys_trace_config_get_enabled_event_types(
     status(|| {
         // SAFETY: null or a Config that nobody changes during the call, by the caller's promise.
         let config = unsafe { options.as_ref() }.unwrap_or(&Config::DEFAULT);
-        let enabled = |kind: EventType| config.capture_enabled_for_event_type[kind.index()];
+        let enabled = |kind: EventType| config.capture_enabled_for_event_type[kind.index()] != 0;
         // SAFETY: the caller's promise.
         unsafe { give_names(enabled, event_types, count) }
     })

@@ -4,7 +4,8 @@
  * Link with -lnrt_trace. Nothing has to be called first: the library attaches to the daemon in the background when it
  * is loaded, and without a daemon every function here is a cheap no-op. Functions may be called from any thread. The
  * two that emit may also be called from a signal handler: they take no lock, allocate nothing, and make no system call
- * but one gettid at a thread's first event.
+ * but one gettid at a thread's first event. A handler must return to what it interrupted: one that jumps out of an emit
+ * (siglongjmp) leaves that emit unfinished, and its thread counts as inside it for ever.
  *
  * Environment: NRT_TRACE_DISABLE=1 turns the library off; NRT_TRACE_WAIT_MS=n makes loading it wait, at most n ms, until
  * events are recorded; NRT_TRACE_PRODUCER_SOCKET names the daemon's socket; NRT_TRACE_LOG=warn or debug lets the
