@@ -98,52 +98,37 @@ fn c06_teardown_may_emit() {
     assert_eq!(numbers(&document, 4), [1], "atexit");
 }
 
+/// Records threads that open the library, emit ten events and close it again, under a program if there is one: every event
+/// is there, once.
+fn opened_and_closed(host: &Host, under: &[&str], threads: u64) {
+    let program = compile(host, "tests/c/opened.c", Link::Opened);
+    let library = artifacts().library.to_str().unwrap();
+    let threads_argument = threads.to_string();
+    let recorded = [program.to_str().unwrap(), library, &threads_argument];
+    let ended = host
+        .tracectl(&[&["record", "-o", "t.json", "--"], under, &recorded[..]].concat())
+        .ok();
+    assert_eq!(printed(&ended), [10 * threads], "{ended}");
+    let document = Document::read(&host.path("t.json"));
+    assert_eq!(
+        numbers(&document, 0),
+        (1..=10 * threads).collect::<Vec<_>>()
+    );
+}
+
 /// Case C05: the library is opened, used and closed by a thousand threads.
 #[test]
 fn c05_the_library_may_be_closed_at_any_time() {
     let host = Host::new();
-    let program = compile(&host, "tests/c/opened.c", Link::Opened);
-    let library = artifacts().library.to_str().unwrap();
-    let ended = host
-        .tracectl(&[
-            "record",
-            "-o",
-            "t.json",
-            "--",
-            program.to_str().unwrap(),
-            library,
-            "1000",
-        ])
-        .ok();
-    assert_eq!(printed(&ended), [10_000]);
-    let document = Document::read(&host.path("t.json"));
-    assert_eq!(numbers(&document, 0), (1..=10_000).collect::<Vec<_>>());
+    opened_and_closed(&host, &[], 1000);
     let mut readelf = host.command("readelf");
-    readelf.args(["-d", library]);
+    readelf.args(["-d", artifacts().library.to_str().unwrap()]);
     assert!(run(readelf).ok().text().contains("NODELETE"));
 }
 
 /// Case C05 under memcheck, whose world differs from the kernel's: no vDSO, no membarrier, one thread at a time.
 #[test]
 fn c05_valgrind_finds_nothing() {
-    let host = Host::new();
-    let program = compile(&host, "tests/c/opened.c", Link::Opened);
-    let library = artifacts().library.to_str().unwrap();
-    let ended = host
-        .tracectl(&[
-            "record",
-            "-o",
-            "t.json",
-            "--",
-            "valgrind",
-            "--quiet",
-            "--error-exitcode=9",
-            program.to_str().unwrap(),
-            library,
-            "40",
-        ])
-        .ok();
-    assert_eq!(printed(&ended), [400], "{ended}");
-    let document = Document::read(&host.path("t.json"));
-    assert_eq!(numbers(&document, 0), (1..=400).collect::<Vec<_>>());
+    let memcheck = ["valgrind", "--quiet", "--error-exitcode=9"];
+    opened_and_closed(&Host::new(), &memcheck, 40);
 }
