@@ -134,6 +134,14 @@ static void reach(const char *daemon) {
         TRY("open the daemon's descriptors", foreign);
 }
 
+/* Waits for a whole line. */
+static void wait_for_line(void) {
+    int c;
+    do
+        if ((c = getchar()) == EOF) exit(1);
+    while (c != '\n');
+}
+
 int main(int argc, char **argv) {
     if (argc != 3) return 2;
     int socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -163,11 +171,11 @@ int main(int argc, char **argv) {
     memset(words, 0x5A, (size_t)size.st_size);
     printf("spoiled\n");
     fflush(stdout);
-    if (getchar() == EOF) return 1;
+    wait_for_line();
     if (fallocate(segment, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, size.st_size) != 0) die("punch");
     printf("punched\n");
     fflush(stdout);
-    if (getchar() == EOF) return 1;
+    wait_for_line();
     reach(argv[2]);
     return 0;
 }

@@ -166,7 +166,10 @@ impl Running {
     ///
     /// If it is gone.
     pub fn tell(&mut self, line: &str) {
-        writeln!(self.stdin.as_mut().expect("open"), "{line}").expect("the program listens");
+        // One write: a program may act on, and end at, the first part of a line that comes in two.
+        let stdin = self.stdin.as_mut().expect("open");
+        let sent = stdin.write_all(format!("{line}\n").as_bytes());
+        sent.expect("the program listens");
     }
 
     /// Reads a line of its standard output.

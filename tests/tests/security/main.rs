@@ -61,8 +61,10 @@ fn s05_an_intruder_is_refused_and_spoils_only_its_own() {
     assert!(neighbour.ask("").contains("\"recorded\":100"));
     assert_eq!(intruder.ask("go on").trim(), "punched");
     host.tracectl(&["fetch", "-o", "b.json"]).ok();
+    intruder.tell("go on");
     let ended = intruder.wait();
     assert!(!ended.text().contains("DONE"), "{ended}");
+    assert!(ended.text().contains("others: "), "not tried: {ended}");
 
     assert!(neighbour.ask("").contains("\"recorded\":100"));
     drop(neighbour.wait().ok());
