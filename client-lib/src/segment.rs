@@ -30,6 +30,7 @@ impl Segment {
     pub(crate) fn map(fd: &OwnedFd, bytes: u64, generation: u64) -> Result<Self, BadSegment> {
         memfd::check(fd, bytes).map_err(BadSegment::Shm)?;
         let mapping = WriteMapping::map(fd, bytes).map_err(BadSegment::Shm)?;
+        let mapping = mapping.not_for_children();
         let header = mapping
             .words()
             .first_chunk::<{ segment::HEADER_WORDS }>()
