@@ -98,6 +98,15 @@ const fn home(id: u64) -> usize {
     id as usize % KNOWN.len()
 }
 
+/// Calls `sink` for each name of this process with its id, in the order in which they came.
+pub(crate) fn each(mut sink: impl FnMut(u64, &str)) {
+    StringCursor::new(local_layout()).poll(&LOCAL[..], |id, bytes, _| {
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            sink(id, text);
+        }
+    });
+}
+
 fn local_layout() -> StringTableLayout {
     StringTableLayout::new(LOCAL_BYTES).expect("1 MiB is whole pages")
 }
