@@ -83,6 +83,7 @@ fn make(config: OwnConfig) -> Result<Capture, String> {
         config,
         rings: Rings::default(),
         embedded: Some(Embedded { page }),
+        memo: None,
     })
 }
 

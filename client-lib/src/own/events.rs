@@ -6,8 +6,8 @@ use nrt_trace_abi::record::Record;
 use nrt_trace_model::Status as Code;
 use nrt_trace_ring::{Cursor, Impossible, Progress};
 
-use super::OwnConfig;
 use super::rings::{Consumed, Rings};
+use super::{Memo, OwnConfig};
 use crate::log;
 
 /// Which events to read.
@@ -43,10 +43,17 @@ pub struct Events<'a> {
     given: u64,
     stored: u64,
     impossible: Option<Impossible>,
+    /// What the last reading left, for this one and the next.
+    pub memo: &'a mut Memo,
 }
 
 impl<'a> Events<'a> {
-    pub(super) fn new(rings: &'a Rings, config: &'a OwnConfig, which: Which) -> Self {
+    pub(super) fn new(
+        rings: &'a Rings,
+        config: &'a OwnConfig,
+        which: Which,
+        memo: &'a mut Memo,
+    ) -> Self {
         let all: BTreeSet<usize> = (rings.parts.iter())
             .flat_map(|part| part.cursors.keys().copied())
             .collect();
@@ -69,6 +76,7 @@ impl<'a> Events<'a> {
             given: 0,
             stored: 0,
             impossible: None,
+            memo,
         }
     }
 

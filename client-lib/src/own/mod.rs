@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `defaults` | what the environment says |
 //! | `mail` | requests to the daemon, and its answers, which the background thread receives |
 //! | `rings` | the rings with the cursors of this capture |
 //! | `events` | reading them, chunk by chunk; what was read is consumed when the reader says so |
@@ -13,11 +14,13 @@
 //! One call at a time, under a lock that a forked child does not inherit: in it this module's state is gone
 //! ([`PerProcess`] in a page that fork wipes), so that it is not capturing, and has no lock that nobody will open.
 
+mod defaults;
 mod embedded;
 mod events;
 mod mail;
 mod rings;
 
+use std::any::Any;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,8 +31,9 @@ use nrt_trace_model::Status as Code;
 use nrt_trace_shm::page::WipedOnFork;
 use nrt_trace_shm::per_process::PerProcess;
 
+pub use crate::names::Names;
 use crate::process::{self, Status};
-use crate::{environment, fork, log, names};
+use crate::{environment, fork, log};
 use embedded::Embedded;
 pub use events::{Events, Which};
 use mail::Mail;
@@ -42,6 +46,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_micros(200);
 /// The smallest ring.
 const LEAST_EVENTS: u64 = 1024;
+/// The largest ring.
+const MOST_EVENTS: u64 = *CAPACITY_RANGE.end();
 
 /// What a capture of this process records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +94,12 @@ struct Capture {
     rings: Rings,
     /// Set without a daemon.
     embedded: Option<Embedded>,
+    /// What readers keep from one reading to the next.
+    memo: Memo,
 }
+
+/// What a reader may keep for the next reading of the same capture.
+pub type Memo = Option<Box<dyn Any + Send>>;
 
 fn own() -> &'static Own {
     OWN.get().get_or_make(Own::default)
@@ -123,12 +134,13 @@ pub fn start(config: &OwnConfig) -> Result<(), Code> {
     }
     let mut config = *config;
     config.max_events_per_nc = config.max_events_per_nc.max(LEAST_EVENTS);
-    if !CAPACITY_RANGE.contains(&config.max_events_per_nc) {
-        let (least, most) = (LEAST_EVENTS, CAPACITY_RANGE.end());
+    if config.max_events_per_nc > MOST_EVENTS {
         let events = config.max_events_per_nc;
         log::write(
             log::WARN,
-            &format!("{events} events of a NeuronCore can't be kept: {least} to {most} is allowed"),
+            &format!(
+                "{events} events of a NeuronCore can't be kept: {LEAST_EVENTS} to {MOST_EVENTS} is allowed"
+            ),
         );
         return Err(Code::Invalid);
     }
@@ -184,6 +196,7 @@ fn at_daemon(config: OwnConfig, deadline: Instant) -> Result<Capture, Code> {
         config,
         rings: Rings::default(),
         embedded: None,
+        memo: None,
     })
 }
 
@@ -258,10 +271,16 @@ pub fn read<T>(
         return Err(Code::Failure);
     };
     capture.catch_up();
-    let mut events = Events::new(&capture.rings, &capture.config, which);
+    let Capture {
+        rings,
+        config,
+        memo,
+        ..
+    } = capture;
+    let mut events = Events::new(rings, config, which, memo);
     let read = body(&mut events)?;
     let consumed = events.end()?;
-    capture.rings.consume(consumed);
+    rings.consume(consumed);
     Ok(read)
 }
 
@@ -286,11 +305,6 @@ pub fn unread() -> u64 {
     };
     capture.catch_up();
     capture.rings.unread()
-}
-
-/// Names that this process has interned, with their ids.
-pub fn each_name(sink: impl FnMut(u64, &str)) {
-    names::each(sink);
 }
 
 /// The worker's number in its group, as the environment says; -1 when it does not.

@@ -22,7 +22,7 @@ mod resolve;
 pub mod summary;
 
 pub use format::{Format, UnknownFormat};
-pub use json::{JsonOptions, JsonWriter, ProcessIdMode};
+pub use json::{JsonOptions, JsonWriter, Memory, ProcessIdMode};
 #[cfg(feature = "native")]
 pub use native::{NativeError, NativeReader, NativeWriter, Spool};
 #[cfg(feature = "summary")]
