@@ -41,6 +41,22 @@ extern "C" fn in_child() {
     }
 }
 
+/// Starts attaching, whether or not anybody asked for it before. For calls that may allocate.
+pub(crate) fn attach_now() {
+    remember(&Options::default());
+    attach_again();
+}
+
+/// How many NeuronCores this process has, as far as anybody says; the daemon's default where nobody does.
+pub(crate) fn cores() -> usize {
+    const DEFAULT_CORES: usize = 8;
+    let program = OPTIONS.get().map_or(&[][..], |options| &options.cores);
+    match environment::visible_cores(program).len() {
+        0 => DEFAULT_CORES,
+        cores => cores.min(nrt_trace_abi::MAX_NCS),
+    }
+}
+
 /// In a forked child of an attached process: starts attaching. Elsewhere nothing. For calls that may allocate.
 pub(crate) fn attach_again() {
     if process::status() == process::Status::Idle

@@ -1,6 +1,7 @@
 //! A run's segment, as this process maps it.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nrt_trace_abi::layout::{SegmentLayout, segment};
@@ -49,7 +50,7 @@ impl Segment {
     }
 
     /// The memory with the rings in it.
-    pub(crate) fn mapping(&self) -> &WriteMapping {
+    pub(crate) fn mapping(&self) -> &Arc<WriteMapping> {
         self.rings.mapping()
     }
 

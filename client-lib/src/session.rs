@@ -1,10 +1,12 @@
 //! A connection to the daemon: attach, arm, disarm.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nrt_trace_abi::message::{
-    self, Arm, Armed, BadMessage, Disarm, Disarmed, Go, Hello, MAX_BYTES, Message, Refuse, Welcome,
+    self, Arm, Armed, BadMessage, Disarm, Disarmed, Go, Hello, MAX_BYTES, Message, OwnAnswer,
+    Refuse, Welcome,
 };
 use nrt_trace_ring::step;
 use nrt_trace_shm::publish::Retired;
@@ -17,7 +19,7 @@ use crate::names::{self, SharedNames};
 use crate::process::{self, CONTROL, Status};
 use crate::segment::{BadSegment, Segment};
 use crate::tracer::Options;
-use crate::{environment, log};
+use crate::{environment, log, own};
 
 /// How long the daemon may take to answer Hello.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
@@ -148,6 +150,12 @@ impl Kept {
         threads::sweep();
     }
 
+    /// Called while the process has rings of its own making: the pages of a daemon's need not be entered any more.
+    pub(crate) fn rest(&mut self) {
+        self.ahead = None;
+        self.tick();
+    }
+
     /// Called while there is no connection: after the time that the daemon told, stop capturing and unmap.
     pub(crate) fn without_daemon(&mut self, now: Instant) {
         let since = *self.alone_since.get_or_insert(now);
@@ -163,13 +171,14 @@ impl Kept {
 /// An attached connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    fd: OwnedFd,
+    /// Shared with threads that ask the daemon for something.
+    fd: Arc<OwnedFd>,
 }
 
 impl Session {
     /// Says Hello and takes what the daemon shares.
     pub(crate) fn attach(fd: OwnedFd, options: &Options, keep: &mut Kept) -> Result<Self, Ended> {
-        let session = Self { fd };
+        let session = Self { fd: Arc::new(fd) };
         step::at("attach:connected");
         socket::send(&session.fd, hello(options).as_bytes(), &[])?;
         step::at("attach:hello");
@@ -198,12 +207,14 @@ impl Session {
         keep.alone_since = None;
         keep.orphan_keep = Duration::from_secs(welcome.orphan_keep_s.into());
         keep.retire_segment();
+        own::parted();
         process::new_instance();
         keep.retired_names
             .extend(process::names().replace(Some(Box::new(table))));
         step::at("attach:names");
         names::share_all();
         step::at("attach:shared");
+        own::connected(&session.fd);
         process::set_status(if welcome.run_follows == 0 {
             Status::Attached
         } else {
@@ -268,6 +279,10 @@ impl Session {
                 };
                 Ok(socket::send(&self.fd, answer.as_bytes(), &[])?)
             }
+            OwnAnswer::KIND => {
+                own::answered(message::parse(packet)?);
+                Ok(())
+            }
             kind => Err(Ended::Message(BadMessage::Kind { kind })),
         }
     }
@@ -284,6 +299,7 @@ impl Session {
                 );
                 step::at("arm:mapped");
                 keep.ahead = Ahead::start(&segment);
+                own::armed(&segment);
                 process::set_status(Status::Arming);
                 keep.retired
                     .extend(process::segment().replace(Some(Box::new(segment))));

@@ -45,6 +45,8 @@ struct Segments {
     live: BTreeMap<u64, Arc<Segment>>,
     /// To be freed.
     dead: Vec<Arc<Segment>>,
+    /// To be freed, and their memory taken from whoever has them mapped.
+    taken: Vec<Arc<Segment>>,
 }
 
 impl Memory {
@@ -83,6 +85,15 @@ impl Memory {
         self.ticker.call();
     }
 
+    /// Frees a segment, and takes its memory from the process that has it mapped.
+    pub(crate) fn take_back(&self, segment: Arc<Segment>) {
+        let mut segments = self.pool.lock();
+        segments.live.remove(&segment.generation());
+        segments.taken.push(segment);
+        drop(segments);
+        self.ticker.call();
+    }
+
     /// Bytes promised, and bytes really taken, by the segments in use.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         self.pool.count()
@@ -112,8 +123,14 @@ impl Pool {
 
     /// Frees what nobody uses any more; true if there was something.
     fn free(&self) -> bool {
-        let dead = std::mem::take(&mut self.lock().dead);
-        !dead.is_empty() // dropped here, without the lock
+        let mut segments = self.lock();
+        let (dead, taken) = (
+            std::mem::take(&mut segments.dead),
+            std::mem::take(&mut segments.taken),
+        );
+        drop(segments);
+        taken.iter().for_each(|segment| segment.give_back());
+        !dead.is_empty() || !taken.is_empty() // dropped here, without the lock
     }
 
     fn count(&self) -> (u64, u64) {

@@ -35,7 +35,7 @@ struct hello {
 struct armed { struct header header; uint64_t generation; uint32_t error, reserved; };
 
 #define MAGIC 0x4D54524Eu /* "NRTM" */
-#define ABI 1
+#define ABI 2
 
 static void tried(const char *what, int refused) {
     printf("%s: %s\n", what, refused ? "refused" : "DONE");

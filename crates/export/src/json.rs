@@ -24,7 +24,7 @@ use nrt_trace_proto::v1::{
 };
 
 use self::document::{Document, RingText};
-use crate::resolve::Resolver;
+use crate::resolve::{Learned, Resolver};
 
 /// When events carry `process_id`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,6 +46,13 @@ pub struct JsonOptions {
     pub process_id: ProcessIdMode,
 }
 
+/// What a document's events told of executions, for the next document of the same rings: a reader that consumes as it goes
+/// finds there what its events refer to. At most 65,536 executions a ring.
+#[derive(Debug, Default)]
+pub struct Memory {
+    rings: HashMap<(u32, u32), Learned>,
+}
+
 /// Writes the parts of one fetch, or of a regrouped recording, as a JSON document.
 ///
 /// Memory: the names, 65,536 executions and at most 65,536 held events of one ring.
@@ -57,6 +64,7 @@ pub struct JsonWriter<W: Write> {
     /// Producers that the fetch announced.
     announced: u32,
     ring: Option<Ring>,
+    memory: Option<Memory>,
 }
 
 /// What of a producer its events show.
@@ -84,6 +92,15 @@ impl<W: Write> JsonWriter<W> {
             producers: HashMap::new(),
             announced: 0,
             ring: None,
+            memory: None,
+        }
+    }
+
+    /// A document that goes on where another one of the same rings ended.
+    pub fn remembering(writer: W, options: JsonOptions, memory: Memory) -> Self {
+        Self {
+            memory: Some(memory),
+            ..Self::new(writer, options)
         }
     }
 
@@ -127,6 +144,16 @@ impl<W: Write> JsonWriter<W> {
     pub fn finish(mut self) -> io::Result<W> {
         self.end_ring()?;
         self.document.finish()
+    }
+
+    /// [`JsonWriter::finish`], with what the document's events told for the next one.
+    ///
+    /// # Errors
+    /// Of the writer.
+    pub fn finish_remembering(mut self) -> io::Result<(W, Memory)> {
+        self.end_ring()?;
+        let memory = self.memory.take().unwrap_or_default();
+        Ok((self.document.finish()?, memory))
     }
 
     fn begin(&mut self, begin: &FetchBegin) -> io::Result<()> {
@@ -189,10 +216,17 @@ impl<W: Write> JsonWriter<W> {
             self.end_ring()?;
         }
         let text = self.ring_text(key);
-        Ok(self.ring.get_or_insert_with(|| Ring {
-            key,
-            resolver: Resolver::new(true),
-            text,
+        let memory = &mut self.memory;
+        Ok(self.ring.get_or_insert_with(|| {
+            let learned = memory.as_mut().and_then(|memory| memory.rings.remove(&key));
+            Ring {
+                key,
+                resolver: learned.map_or_else(
+                    || Resolver::new(true),
+                    |learned| Resolver::knowing(true, learned),
+                ),
+                text,
+            }
         }))
     }
 
@@ -222,6 +256,9 @@ impl<W: Write> JsonWriter<W> {
             let document = &mut self.document;
             ring.resolver
                 .flush(&mut |record, resolved| document.event(record, resolved, &ring.text))?;
+            if let Some(memory) = &mut self.memory {
+                memory.rings.insert(ring.key, ring.resolver.into_learned());
+            }
         }
         Ok(())
     }

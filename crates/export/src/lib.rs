@@ -14,12 +14,16 @@
 
 mod format;
 pub mod json;
+#[cfg(feature = "native")]
 pub mod native;
 mod recent;
 mod resolve;
+#[cfg(feature = "summary")]
 pub mod summary;
 
 pub use format::{Format, UnknownFormat};
-pub use json::{JsonOptions, JsonWriter, ProcessIdMode};
+pub use json::{JsonOptions, JsonWriter, Memory, ProcessIdMode};
+#[cfg(feature = "native")]
 pub use native::{NativeError, NativeReader, NativeWriter, Spool};
+#[cfg(feature = "summary")]
 pub use summary::{DurationStats, ProcessReport, Report, RingReport, Summary, Totals, TypeReport};

@@ -10,6 +10,7 @@
 //! | [`control`] | writing a control page | daemon |
 //! | [`strings`] | reading a string table | daemon |
 //! | [`page`] | a page of the program's own that the kernel wipes on fork, or that a file is mapped over | producer |
+//! | [`per_process`] | a value that a process makes once, and a forked child anew | producer |
 //! | [`threads`] | one word per thread that says "inside an emit" | producer |
 //! | [`publish`] | a pointer that is freed when no thread is inside any more | producer |
 //! | [`inherited`] | mappings that a forked child must not write | producer |
@@ -33,6 +34,7 @@ pub mod inherited;
 pub mod mapping;
 pub mod memfd;
 pub mod page;
+pub mod per_process;
 pub mod process;
 pub mod publish;
 pub mod rings;

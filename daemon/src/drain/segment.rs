@@ -1,5 +1,6 @@
 //! A segment as the daemon holds it: it made the file, and only ever reads it.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,20 +25,44 @@ pub(crate) struct Segment {
     fd: OwnedFd,
     /// The number that the gates carry while it is in use.
     generation: u64,
+    /// For each ring, in the layout's order, the number of its first event.
+    firsts: Vec<u64>,
     /// For each ring, in the layout's order, the bytes that have memory already.
     allocated: Vec<AtomicU64>,
 }
 
 impl Segment {
     /// Makes the file, writes its header, takes the first memory of each ring, seals it.
+    #[cfg(test)]
     pub(crate) fn create(
         layout: SegmentLayout,
         run_id: [u64; 2],
         generation: u64,
         producer_id: u32,
     ) -> Result<Self, ShmError> {
+        Self::create_after(layout, run_id, generation, producer_id, &BTreeMap::new())
+    }
+
+    /// Makes the file, writes its header, takes the first memory of each ring, seals it. The events of an NC that `next`
+    /// has are numbered from there on, or a little later.
+    pub(crate) fn create_after(
+        layout: SegmentLayout,
+        run_id: [u64; 2],
+        generation: u64,
+        producer_id: u32,
+        next: &BTreeMap<usize, u64>,
+    ) -> Result<Self, ShmError> {
         let fd = memfd::create("nrt-trace-segment", layout.bytes())?;
         memfd::write_words(&fd, &layout.header(run_id, generation, producer_id))?;
+        let cap = layout.geometry().cap();
+        // At a lap's beginning, so that the ring fills from its first slot on, as memory is taken.
+        let first = |nc| next.get(&nc).map_or(0, |next| next.next_multiple_of(cap));
+        let firsts: Vec<u64> = layout.ncs().map(first).collect();
+        for (nc, first) in layout.ncs().zip(&firsts) {
+            if let Some(word) = layout.ring_word(nc).filter(|_| *first > 0) {
+                memfd::write_words_at(&fd, word + ring::TAIL, &[*first])?;
+            }
+        }
         let map = ReadMapping::map(&fd, layout.bytes())?;
         memfd::seal_size(&fd)?;
         let allocated = layout.ncs().map(|_| AtomicU64::new(0)).collect();
@@ -46,6 +71,7 @@ impl Segment {
             map,
             fd,
             generation,
+            firsts,
             allocated,
         };
         for (ring, nc) in segment.layout.ncs().enumerate() {
@@ -67,6 +93,7 @@ impl Segment {
             let tail = self
                 .ring(nc)
                 .map_or(0, |words| words[ring::TAIL].get())
+                .saturating_sub(self.firsts.get(ring).copied().unwrap_or(0))
                 .min(cap);
             if tail > 0 {
                 let bytes = ring::words(tail) * WORD_BYTES + AHEAD_BYTES;
@@ -97,6 +124,14 @@ impl Segment {
 
     fn is_whole(&self, bytes: u64) -> bool {
         bytes == self.layout.ring_words() as u64 * WORD_BYTES
+    }
+
+    /// Gives the memory back, whoever has it mapped.
+    pub(crate) fn give_back(&self) {
+        // It is sealed only against resizing, so that the kernel has no reason to refuse.
+        if let Err(error) = memfd::give_back(&self.fd, self.layout.bytes()) {
+            tracing::warn!("{error}");
+        }
     }
 
     /// Sizes and offsets.

@@ -137,7 +137,8 @@ mod tests {
         let (code, reason) = refused(|hello| hello.header.abi = 9);
         assert_eq!(code, refuse::VERSION);
         assert!(
-            reason.contains("library speaks ABI version 9") && reason.contains("daemon 1"),
+            reason.contains("library speaks ABI version 9")
+                && reason.contains(&format!("daemon {}", nrt_trace_abi::ABI_VERSION)),
             "{reason}"
         );
         let (code, reason) = refused(|hello| hello.record_bytes = 120);

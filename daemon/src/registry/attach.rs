@@ -322,6 +322,14 @@ impl Registry {
                 Ok(message::Disarmed::KIND) => {
                     message::parse(packet).map(|message| self.disarmed(id, &message))
                 }
+                Ok(message::StartOwn::KIND) => message::parse(packet).map(|message| {
+                    self.start_own(id, &message);
+                    true
+                }),
+                Ok(message::StopOwn::KIND) => message::parse(packet).map(|message| {
+                    self.stop_own(id, &message);
+                    true
+                }),
                 Ok(kind) => Err(message::BadMessage::Kind { kind }),
                 Err(bad) => Err(bad),
             };

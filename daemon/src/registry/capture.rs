@@ -65,6 +65,7 @@ impl Registry {
             shares: BTreeMap::new(),
             fetch: None,
             asked: Instant::now(),
+            own: None,
         };
         let (id, scope) = (run.id, scope_name(&run.token));
         tracing::info!(run = id, events_per_nc = cap, "capturing {scope}");
@@ -127,12 +128,21 @@ impl Registry {
         let Some(at) = self.runs.iter().position(|run| run.id == id) else {
             return;
         };
+        let members: Vec<u32> = self.runs[at].shares.keys().copied().collect();
+        members
+            .into_iter()
+            .for_each(|member| self.part_from_joined(member, id, false));
         let mut run = self.runs.remove(at);
         run.stopped_ns.get_or_insert_with(realtime_ns);
         run.cancel_fetch();
         for (producer, mut share) in run.shares {
             if let Some(segment) = share.release(producer) {
-                self.memory.free(segment);
+                if run.own.is_some() {
+                    // Whoever asks for rings again and again and keeps them mapped must not keep their memory.
+                    self.memory.take_back(segment);
+                } else {
+                    self.memory.free(segment);
+                }
             }
             self.retire(producer);
             self.reconcile(producer);
@@ -171,7 +181,7 @@ impl Registry {
         self.settle_waits(Instant::now());
     }
 
-    fn note_capturing(&self) {
+    pub(super) fn note_capturing(&self) {
         let capturing = self.runs.iter().any(Run::is_capturing);
         self.clock.set_capturing(capturing);
         self.memory.set_capturing(capturing);

@@ -71,6 +71,7 @@ impl Registry {
         for run in runs {
             self.let_go(run, id);
         }
+        self.end_own(id);
         self.settle_waits(Instant::now());
         self.retire(id);
     }
@@ -96,6 +97,7 @@ impl Registry {
         {
             share.quarantined = true;
         }
+        self.end_own(id);
         self.disarm(id);
         self.settle_waits(Instant::now());
     }

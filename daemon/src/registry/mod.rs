@@ -8,6 +8,7 @@
 //! | `arming` | rings and gates: arm, open, close |
 //! | `ending` | closed connections, ended processes, quarantine |
 //! | `capture` | start and stop, with their waiting for producers |
+//! | `own` | captures that a process asks for itself |
 //! | `consume` | fetch and commit, and letting go of what was consumed |
 //! | `answers` | status and lists |
 //!
@@ -22,6 +23,7 @@ mod capture;
 pub(crate) mod command;
 mod consume;
 mod ending;
+mod own;
 mod producer;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -326,7 +328,7 @@ impl Registry {
     }
 
     fn run_of(&self, token: &str) -> Option<&Run> {
-        self.runs.iter().find(|run| run.token == token)
+        self.runs.iter().find(|run| run.has_scope(token))
     }
 
     fn run_mut(&mut self, id: u64) -> Option<&mut Run> {

@@ -33,6 +33,8 @@ struct Ring {
     nc: usize,
     cursor: Cursor,
     known: Arc<Learned>,
+    /// Events passed by, which only the process's own capture had asked for.
+    skipped: u64,
 }
 
 /// One producer's part of a run.
@@ -60,6 +62,7 @@ impl Share {
             nc,
             cursor: Cursor::default(),
             known: Arc::default(),
+            skipped: 0,
         };
         let rings = segment.layout().ncs().map(ring).collect();
         Self {
@@ -122,7 +125,8 @@ impl Share {
         let certainty = self.certainty();
         let live = self.rings.iter().map(|ring| {
             let account = self.account(ring);
-            ring_account(producer_id, ring.nc, &account, certainty.is_exact(&account))
+            let exact = certainty.is_exact(&account);
+            ring_account(producer_id, ring.nc, &account, ring.skipped, exact)
         });
         live.chain(self.settled.iter().copied()).collect()
     }
@@ -173,6 +177,7 @@ impl Share {
             selected: wanted(ring.nc),
             cursor: ring.cursor.clone(),
             known: ring.known.clone(),
+            skipped: ring.skipped,
         };
         ProducerJob {
             info,
@@ -196,6 +201,7 @@ impl Share {
         if let Some(ring) = self.rings.iter_mut().find(|ring| ring.nc == consumed.nc) {
             ring.cursor = consumed.cursor;
             ring.known.add(consumed.learned);
+            ring.skipped += consumed.skipped;
         }
     }
 
