@@ -10,8 +10,11 @@
 //! driven by derive took three times as long.
 
 mod document;
+mod event;
+mod fields;
 mod pen;
 mod plan;
+mod read;
 mod text;
 
 use std::io::{self, Write};
@@ -25,6 +28,9 @@ use nrt_trace_proto::v1::{
 
 use self::document::{Document, RingText};
 use crate::resolve::Resolver;
+
+pub use self::event::{EventName, JsonEvent};
+pub use self::read::{JsonError, read_json};
 
 /// When events carry `process_id`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +50,11 @@ pub struct JsonOptions {
     /// When events carry `process_id`: the host's pid, or the negative producer number where the host cannot see the
     /// process, so that pairs stay unique by process.
     pub process_id: ProcessIdMode,
+    /// Write numbers above 2^53 - 1 as strings of digits: JavaScript readers round them otherwise.
+    pub large_as_strings: bool,
+    /// Show names beside numbers that are a string's id: `name` for a `generic` span that carries one, `tracking_name`
+    /// for a tracking id. Both stand in front of `process_id`.
+    pub names: bool,
 }
 
 /// Writes the parts of one fetch, or of a regrouped recording, as a JSON document.
@@ -77,7 +88,7 @@ struct Ring {
 impl<W: Write> JsonWriter<W> {
     /// A document that goes to `writer` in large pieces; no buffer around it is needed.
     pub fn new(writer: W, options: JsonOptions) -> Self {
-        let document = Document::new(writer);
+        let document = Document::new(writer, options);
         Self {
             document,
             options,

@@ -20,6 +20,6 @@ mod resolve;
 pub mod summary;
 
 pub use format::{Format, UnknownFormat};
-pub use json::{JsonOptions, JsonWriter, ProcessIdMode};
+pub use json::{JsonError, JsonEvent, JsonOptions, JsonWriter, ProcessIdMode, read_json};
 pub use native::{NativeError, NativeReader, NativeWriter, Spool};
 pub use summary::{DurationStats, ProcessReport, Report, RingReport, Summary, Totals, TypeReport};
