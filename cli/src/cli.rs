@@ -88,6 +88,7 @@ pub(crate) enum Verb {
     Status(StatusArgs),
     Producers(ProducersArgs),
     Events(EventsArgs),
+    Strings(StringsArgs),
     Record(RecordArgs),
     Demo(DemoArgs),
     /// What `demo` records
@@ -265,6 +266,34 @@ pub(crate) struct ProducersArgs {
     nrt-tracectl events\n  \
     nrt-tracectl events --format json | jq -r '.event_types[].name'")]
 pub(crate) struct EventsArgs {
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+/// List the names that programs registered, with their ids
+///
+/// Programs register the names of models, tensors and spans once, and events carry a name's id. The names come from
+/// the daemon, or from a trace file. An id is made from the name alone, so it is the same everywhere: --of needs
+/// neither.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl strings\n  \
+    nrt-tracectl strings trace.nrtt --format json\n  \
+    nrt-tracectl strings --id 566264322956826\n  \
+    nrt-tracectl strings --of model.neff")]
+pub(crate) struct StringsArgs {
+    /// Trace file to list instead of the daemon's names, .nrtt
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Only the names with these ids; it is a failure if one has none
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub(crate) id: Vec<u64>,
+
+    /// Print the id of this text, and nothing else
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["file", "id", "format"])]
+    pub(crate) of: Option<OsString>,
+
     #[command(flatten)]
     pub(crate) format: FormatArg,
 }
