@@ -7,6 +7,7 @@
 use clap::{Parser, Subcommand};
 
 mod emit;
+mod fetch;
 mod instructions;
 mod json;
 
@@ -25,6 +26,8 @@ struct Arguments {
 enum Command {
     /// What an emit costs, beside the original's engine and the floor.
     Emit(emit::Options),
+    /// How fast events get from the rings into a document, beside dd.
+    Fetch(fetch::Options),
     /// How fast the JSON document is written, beside serde's derive.
     Json(json::Options),
     /// How many instructions an emit takes; fails if it is more than it was. Needs valgrind.
@@ -37,6 +40,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Emit(options) => emit::run(&options),
+        Command::Fetch(options) => fetch::run(&options),
         Command::Json(options) => json::run(&options),
         Command::Instructions => instructions::run(),
         Command::EmitWorker => emit::worker::serve(),

@@ -138,6 +138,34 @@ pub(crate) struct CaptureArgs {
     pub(crate) events: Option<EventTerms>,
 }
 
+/// How a JSON document is to be.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct JsonArgs {
+    /// JSON: one file for each process, as its own runtime would write it
+    #[arg(
+        long,
+        long_help = "JSON: one file for each process, trace.PID.json for trace.json, each exactly as Neuron's \
+            runtime would write it, without our own keys"
+    )]
+    pub(crate) split: bool,
+
+    /// JSON: show the names of spans, and of tracking ids that are a string's
+    #[arg(
+        long,
+        long_help = "JSON: show names beside ids: `name` for a `generic` span that carries one, `tracking_name` where \
+            the tracking id is a registered string's"
+    )]
+    pub(crate) names: bool,
+
+    /// JSON: write numbers above 2^53 as strings, for readers that round them
+    #[arg(
+        long,
+        long_help = "JSON: write numbers above 2^53 - 1 as strings of digits. JavaScript, and jq before 1.7, round them \
+            otherwise. Neuron's own documents have numbers"
+    )]
+    pub(crate) large_as_strings: bool,
+}
+
 /// Which run.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ScopeArg {
@@ -227,6 +255,9 @@ pub(crate) struct FetchArgs {
     /// Only the oldest N events of each NeuronCore of each process; the rest stays
     #[arg(long, value_name = "N", value_parser = values::ring_size)]
     pub(crate) max_events_per_nc: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
 
     /// Give the unread events up instead of writing them
     #[arg(long, conflicts_with_all = ["output", "to", "max_events_per_nc"])]
@@ -323,6 +354,9 @@ pub(crate) struct RecordArgs {
     /// Format, whatever the extension says
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<TraceFormat>,
+
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
 
     /// Record for this long at most, such as 10s, 500ms or 2m
     #[arg(long, value_name = "TIME", value_parser = values::duration)]

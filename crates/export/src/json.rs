@@ -40,7 +40,7 @@ pub enum ProcessIdMode {
     WhenSeveral,
     /// Always.
     Always,
-    /// Never: exactly Neuron's keys.
+    /// Never, nor the host's core: exactly Neuron's keys.
     Never,
 }
 
@@ -218,6 +218,7 @@ impl<W: Write> JsonWriter<W> {
         let index = usize::try_from(nc_idx).ok();
         let host_nc_idx = process
             .zip(index)
+            .filter(|_| self.options.process_id != ProcessIdMode::Never)
             .and_then(|(p, i)| p.visible_cores.get(i).copied());
         RingText::new(
             nc_idx,

@@ -53,6 +53,16 @@ fn our_keys_follow_neurons_eleven() {
     ];
     let expected = r#"{"events":[{"event_type":"generic","phase":"instant","id":1125899906842633,"nc_idx":1,"nc_local_id":9,"tracking_id":1125899906842633,"thread_id":0,"worker_gid":3,"data":{},"timestamp_ns":0,"nrta_seq_id":0,"process_id":10,"host_nc_idx":33}],"data_version":2}"#;
     assert_eq!(json(&parts), expected);
+    let never = JsonOptions {
+        process_id: ProcessIdMode::Never,
+        ..JsonOptions::default()
+    };
+    let neurons = expected.replace(",\"process_id\":10,\"host_nc_idx\":33", "");
+    assert_eq!(
+        json_with(&parts, never),
+        neurons,
+        "not one of them on request"
+    );
 }
 
 #[test]
