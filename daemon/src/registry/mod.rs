@@ -256,6 +256,7 @@ impl Registry {
             Command::Commit(fetch_id, reply) => drop(reply.send(self.commit(fetch_id))),
             Command::Status(reply) => drop(reply.send(Ok(self.status()))),
             Command::Producers(token, reply) => drop(reply.send(Ok(self.list(token.as_deref())))),
+            Command::Names(reply) => drop(reply.send(Ok(self.name_tables()))),
             Command::Introduce(id, line) => self.introduced(id, Some(line)),
             Command::Quarantine(id, impossible) => self.quarantine(id, impossible),
         }

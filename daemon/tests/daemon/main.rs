@@ -16,4 +16,5 @@ mod fetch;
 mod hostile_memory;
 mod hostile_socket;
 mod scopes;
+mod strings;
 mod support;
