@@ -342,11 +342,11 @@ fn a_capture_ends_with_its_process() {
     let host = Host::with_daemon();
     let mut own = Own::new(&host);
     own.does(&[("start", SUCCESS), ("emit 100", "100")]);
-    assert_ne!(host.status()["reserved_bytes"], "0");
+    assert_ne!(host.status()["reserved_bytes"], 0);
     own.0.signal(rustix::process::Signal::KILL);
     until("the memory to be freed", || {
         let status = host.status();
-        (status["reserved_bytes"] == "0" && status["resident_bytes"] == "0").then_some(())
+        (status["reserved_bytes"] == 0 && status["resident_bytes"] == 0).then_some(())
     });
     assert_eq!(host.status()["runs"].as_array().map(Vec::len), Some(0));
 }
