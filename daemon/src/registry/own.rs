@@ -24,7 +24,7 @@ use nrt_trace_abi::geometry::CAPACITY_RANGE;
 use nrt_trace_abi::message::{OwnAnswer, StartOwn, StopOwn};
 use nrt_trace_model::Status;
 use nrt_trace_model::filter::TypeSet;
-use nrt_trace_ring::{Cursor, step};
+use nrt_trace_ring::Cursor;
 use nrt_trace_shm::clock::realtime_ns;
 
 use super::Registry;
@@ -103,7 +103,6 @@ impl Registry {
         );
         self.runs.push(run);
         self.note_capturing();
-        step::at("own:noted");
         self.open_gates(id);
         self.reconcile(id);
         self.answer_own(id);

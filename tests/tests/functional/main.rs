@@ -11,6 +11,7 @@ mod fetch;
 mod fetch_twice;
 mod filters;
 mod killed;
+mod own;
 mod record;
 mod record_apart;
 mod short_lived;
