@@ -15,5 +15,6 @@ mod ending;
 mod fetch;
 mod hostile_memory;
 mod hostile_socket;
+mod own;
 mod scopes;
 mod support;
