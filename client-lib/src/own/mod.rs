@@ -231,26 +231,24 @@ fn tell(capture: &Capture) {
 /// [`Code::Failure`] when none is on. [`Code::Timeout`] when the daemon did not answer within five seconds; it is stopped
 /// for this process all the same.
 pub fn stop() -> Result<(), Code> {
-    let ended = capture().take().ok_or(Code::Failure)?;
+    // Held to the end: a start on another thread comes after this.
+    let mut place = capture();
+    let ended = place.take().ok_or(Code::Failure)?;
     own().mail.forget_rings();
-    match ended.embedded {
-        Some(embedded) => {
-            embedded.end();
-            Ok(())
-        }
-        None => {
-            let asked = own()
-                .mail
-                .ask(Instant::now() + PATIENCE, |request| StopOwn {
-                    header: StopOwn::header(),
-                    request,
-                });
-            match asked {
-                Err(Code::Timeout) => asked,
-                // It was stopped before: by a daemon that ended, or that gave this process up.
-                _ => Ok(()),
-            }
-        }
+    if let Some(embedded) = ended.embedded {
+        embedded.end();
+        return Ok(());
+    }
+    let asked = own()
+        .mail
+        .ask(Instant::now() + PATIENCE, |request| StopOwn {
+            header: StopOwn::header(),
+            request,
+        });
+    match asked {
+        Err(Code::Timeout) => asked,
+        // It was stopped before: by a daemon that ended, or that gave this process up.
+        _ => Ok(()),
     }
 }
 
