@@ -18,6 +18,15 @@ pub(crate) struct Segment {
     pub(crate) gate_generation: u64,
 }
 
+/// Whether events came that have no place of their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Misplaced {
+    /// For an NC below 256 without a ring.
+    pub(crate) no_ring: bool,
+    /// For an NC of 256 or more.
+    pub(crate) out_of_range: bool,
+}
+
 /// Why a segment was not taken.
 #[derive(Debug)]
 pub(crate) enum BadSegment {
@@ -62,6 +71,18 @@ impl Segment {
     #[inline]
     pub(crate) fn ring(&self, nc: u8) -> Option<&Producer<'_>> {
         self.rings.get(nc)
+    }
+
+    /// What was counted so far.
+    pub(crate) fn misplaced(&self) -> Misplaced {
+        let counted = |at: usize| {
+            let word = self.rings.mapping().words().get(at);
+            word.is_some_and(|word| word.load(Ordering::Relaxed) > 0)
+        };
+        Misplaced {
+            no_ring: counted(segment::NO_RING),
+            out_of_range: counted(segment::NC_OUT_OF_RANGE),
+        }
     }
 
     /// Counts an event for an NC without a ring.

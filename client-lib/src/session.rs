@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 use crate::ahead::Ahead;
 use crate::names::{self, SharedNames};
 use crate::process::{self, CONTROL, Status};
-use crate::segment::{BadSegment, Segment};
+use crate::segment::{BadSegment, Misplaced, Segment};
 use crate::tracer::Options;
 use crate::{environment, log, own};
 
@@ -82,6 +82,8 @@ pub(crate) struct Kept {
     ahead: Option<Ahead>,
     /// Last housekeeping.
     kept_at: Instant,
+    /// Which of an event's misplacements were told of the published segment.
+    told: Misplaced,
 }
 
 impl Kept {
@@ -97,12 +99,15 @@ impl Kept {
             alone_since: None,
             ahead: None,
             kept_at: Instant::now(),
+            told: Misplaced::default(),
         }
     }
 
     /// Takes the published segment away; true if no thread can be writing it any more.
     fn retire_segment(&mut self) -> bool {
         self.ahead = None;
+        self.tell_of_misplaced();
+        self.told = Misplaced::default();
         let Some(old) = process::segment().replace(None) else {
             return true;
         };
@@ -127,6 +132,31 @@ impl Kept {
         self.retired_names.truncate(Self::MOST);
     }
 
+    /// Says once for each segment what emits only counted: they never log.
+    fn tell_of_misplaced(&mut self) {
+        let Some(inside) = threads::enter(process::instance()) else {
+            return;
+        };
+        let Some(segment) = process::segment().get(&inside) else {
+            return;
+        };
+        let now = segment.misplaced();
+        if now.out_of_range && !self.told.out_of_range {
+            log::write(
+                log::WARN,
+                "events have a NeuronCore index of 256 or more: they are recorded as those of NeuronCore 0",
+            );
+        }
+        if now.no_ring && !self.told.no_ring {
+            log::write(
+                log::WARN,
+                "events are for NeuronCores without a ring: they are not recorded; NEURON_RT_VISIBLE_CORES or \
+                 NEURON_RT_NUM_CORES says which NeuronCores the process has",
+            );
+        }
+        self.told = now;
+    }
+
     /// How long to wait for a message before the next tick.
     fn pause(&self) -> Duration {
         self.ahead.as_ref().map_or(TICK, Ahead::pause)
@@ -144,6 +174,7 @@ impl Kept {
             return;
         }
         self.kept_at = Instant::now();
+        self.tell_of_misplaced();
         if !self.retired.is_empty() || !self.retired_names.is_empty() {
             self.collect(Instant::now());
         }

@@ -153,6 +153,11 @@ fn an_nc_of_300_is_recorded_as_0_and_said_once() {
     own.does(&[("start", SUCCESS), ("on 300", "ok"), ("emit 3", "3")]);
     let document = own.fetch("fetch");
     assert!(document.events.iter().all(|e| e.nc_idx == 0) && document.events.len() == 3);
+    own.does(&[("on 77", "ok"), ("emit 2", "0"), ("stop", SUCCESS)]);
+    let said = own.end().stderr;
+    let times = |words: &str| said.matches(words).count();
+    assert_eq!(times("index of 256 or more"), 1, "{said}");
+    assert_eq!(times("NeuronCores without a ring"), 1, "{said}");
 }
 
 #[test]
