@@ -96,6 +96,8 @@ struct Capture {
     embedded: Option<Embedded>,
     /// What readers keep from one reading to the next.
     memo: Memo,
+    /// Whether there were events, or it was said that there are none.
+    told: bool,
 }
 
 /// What a reader may keep for the next reading of the same capture.
@@ -124,7 +126,7 @@ pub(crate) fn forget() {
 ///
 /// # Errors
 /// [`Code::Failure`]: one is on already, or there is no daemon (and no `NRT_TRACE_EMBEDDED=1`). [`Code::Invalid`]: no ring
-/// has so many events. [`Code::Resource`]: no memory for the rings. [`Code::Timeout`]: no answer within five seconds.
+/// has so many events, or the variables that name the process's cores can't be. [`Code::Resource`]: no memory for the rings. [`Code::Timeout`]: no answer within five seconds.
 pub fn start(config: &OwnConfig) -> Result<(), Code> {
     fork::attach_now();
     let mut place = capture();
@@ -132,6 +134,10 @@ pub fn start(config: &OwnConfig) -> Result<(), Code> {
         log::write(log::WARN, "System trace is already capturing");
         return Err(Code::Failure);
     }
+    environment::check_cores().map_err(|bad| {
+        log::write(log::WARN, &bad);
+        Code::Invalid
+    })?;
     let mut config = *config;
     config.max_events_per_nc = config.max_events_per_nc.max(LEAST_EVENTS);
     if config.max_events_per_nc > MOST_EVENTS {
@@ -197,6 +203,7 @@ fn at_daemon(config: OwnConfig, deadline: Instant) -> Result<Capture, Code> {
         rings: Rings::default(),
         embedded: None,
         memo: None,
+        told: false,
     })
 }
 
@@ -273,12 +280,19 @@ pub fn read<T>(
         rings,
         config,
         memo,
+        told,
         ..
     } = capture;
     let mut events = Events::new(rings, config, which, memo);
     let read = body(&mut events)?;
     let consumed = events.end()?;
     rings.consume(consumed);
+    if !std::mem::replace(told, true) && rings.are_untouched() {
+        log::write(
+            log::WARN,
+            "no event was recorded so far: nothing emits, or not of the NeuronCores and event types that are captured",
+        );
+    }
     Ok(read)
 }
 

@@ -395,3 +395,45 @@ fn a_capture_outlives_its_daemon_as_far_as_its_rings_go() {
     ]);
     assert_eq!(own.numbers(), [4]);
 }
+
+/// Case N01: a capture that brings nothing says so, with the likely reasons, once.
+#[test]
+fn n01_a_capture_without_events_is_said() {
+    let host = Host::with_daemon();
+    let mut command = Own::command(&host);
+    command.env("NRT_TRACE_LOG", "warn");
+    let mut own = Own::start(command);
+    own.does(&[
+        ("types nrt_tensor_read", "1"),
+        ("start 1024", SUCCESS),
+        ("emit 3", "0"),
+    ]);
+    assert_eq!(own.fetch("fetch").events.len(), 0);
+    assert_eq!(own.fetch("fetch").events.len(), 0);
+    own.does(&[("stop", SUCCESS), ("start 1024", SUCCESS), ("other 1", "1")]);
+    assert_eq!(own.fetch("fetch").events.len(), 1);
+    assert_eq!(own.fetch("fetch").events.len(), 0);
+    let said = own.end().stderr;
+    assert_eq!(
+        said.matches("no event was recorded so far").count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
+fn more_cores_than_there_can_be_are_refused_by_number() {
+    let host = Host::with_daemon();
+    let mut command = Own::command(&host);
+    command
+        .env("NEURON_RT_NUM_CORES", "300")
+        .env("NRT_TRACE_LOG", "warn");
+    let mut own = Own::start(command);
+    own.does(&[
+        ("start 1024", INVALID),
+        ("default", INVALID),
+        ("emit 1", "0"),
+    ]);
+    let said = own.end().stderr;
+    assert!(said.contains("visible cores 300 exceeds 256"), "{said}");
+}
