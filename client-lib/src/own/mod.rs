@@ -126,7 +126,8 @@ pub(crate) fn forget() {
 ///
 /// # Errors
 /// [`Code::Failure`]: one is on already, or there is no daemon (and no `NRT_TRACE_EMBEDDED=1`). [`Code::Invalid`]: no ring
-/// has so many events, or the variables that name the process's cores can't be. [`Code::Resource`]: no memory for the rings. [`Code::Timeout`]: no answer within five seconds.
+/// has so many events, or the variables that name the process's cores can't be. [`Code::Resource`]: no memory for the
+/// rings. [`Code::Timeout`]: no answer within five seconds.
 pub fn start(config: &OwnConfig) -> Result<(), Code> {
     fork::attach_now();
     let mut place = capture();

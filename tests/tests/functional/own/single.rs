@@ -3,7 +3,7 @@
 use nrt_trace_tests::payload::numbers;
 use nrt_trace_tests::{Host, Link, compile, run, until};
 
-use super::{FAILURE, INVALID, Own, SUCCESS, document};
+use super::{FAILURE, INVALID, Own, SUCCESS, TIMEOUT, document};
 
 /// What the vendor's documentation shows: list types, disable all, enable two, start, emit, fetch, free, stop.
 #[test]
@@ -436,4 +436,28 @@ fn more_cores_than_there_can_be_are_refused_by_number() {
     ]);
     let said = own.end().stderr;
     assert!(said.contains("visible cores 300 exceeds 256"), "{said}");
+}
+
+/// A daemon that is stopped answers nobody: a start and a stop say so after a while, and leave nothing behind when it goes on.
+#[test]
+fn a_daemon_that_does_not_answer_is_a_timeout() {
+    let host = Host::with_daemon();
+    let daemon = rustix::process::Pid::from_raw(host.daemon_pid().cast_signed()).unwrap();
+    let signal = |signal| rustix::process::kill_process(daemon, signal).unwrap();
+    let mut own = Own::new(&host);
+    until("the process to attach", || {
+        host.attached().contains(&own.0.pid()).then_some(())
+    });
+    signal(rustix::process::Signal::STOP);
+    own.does(&[("start 1024", TIMEOUT), ("emit 1", "0"), ("fetch", FAILURE)]);
+    signal(rustix::process::Signal::CONT);
+    own.does(&[("start 1024", SUCCESS), ("emit 2", "2")]);
+    assert_eq!(own.numbers(), [2, 3]);
+    signal(rustix::process::Signal::STOP);
+    own.does(&[("stop", TIMEOUT), ("fetch", FAILURE), ("stop", FAILURE)]);
+    signal(rustix::process::Signal::CONT);
+    own.does(&[("start 1024", SUCCESS), ("emit 1", "1"), ("stop", SUCCESS)]);
+    until("the memory to be freed", || {
+        (host.status()["reserved_bytes"] == 0).then_some(())
+    });
 }
