@@ -7,7 +7,9 @@
 use clap::{Parser, Subcommand};
 
 mod emit;
+mod fetch;
 mod instructions;
+mod json;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -24,6 +26,10 @@ struct Arguments {
 enum Command {
     /// What an emit costs, beside the original's engine and the floor.
     Emit(emit::Options),
+    /// How fast events get from the rings into a document, beside dd.
+    Fetch(fetch::Options),
+    /// How fast the JSON document is written, beside serde's derive.
+    Json(json::Options),
     /// How many instructions an emit takes; fails if it is more than it was. Needs valgrind.
     Instructions,
     /// One process that emits on request.
@@ -34,7 +40,15 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Emit(options) => emit::run(&options),
+        Command::Fetch(options) => fetch::run(&options),
+        Command::Json(options) => json::run(&options),
         Command::Instructions => instructions::run(),
         Command::EmitWorker => emit::worker::serve(),
     }
+}
+
+/// The middle one.
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
 }

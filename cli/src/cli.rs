@@ -88,6 +88,7 @@ pub(crate) enum Verb {
     Status(StatusArgs),
     Producers(ProducersArgs),
     Events(EventsArgs),
+    Strings(StringsArgs),
     Record(RecordArgs),
     Demo(DemoArgs),
     /// What `demo` records
@@ -137,6 +138,34 @@ pub(crate) struct CaptureArgs {
             else all"
     )]
     pub(crate) events: Option<EventTerms>,
+}
+
+/// How a JSON document is to be.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct JsonArgs {
+    /// JSON: one file for each process, as its own runtime would write it
+    #[arg(
+        long,
+        long_help = "JSON: one file for each process, trace.PID.json for trace.json, each exactly as Neuron's \
+            runtime would write it, without our own keys"
+    )]
+    pub(crate) split: bool,
+
+    /// JSON: show the names of spans, and of tracking ids that are a string's
+    #[arg(
+        long,
+        long_help = "JSON: show names beside ids: `name` for a `generic` span that carries one, `tracking_name` where \
+            the tracking id is a registered string's"
+    )]
+    pub(crate) names: bool,
+
+    /// JSON: write numbers above 2^53 as strings, for readers that round them
+    #[arg(
+        long,
+        long_help = "JSON: write numbers above 2^53 - 1 as strings of digits. JavaScript, and jq before 1.7, round them \
+            otherwise. Neuron's own documents have numbers"
+    )]
+    pub(crate) large_as_strings: bool,
 }
 
 /// Which run.
@@ -229,6 +258,9 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "N", value_parser = values::ring_size)]
     pub(crate) max_events_per_nc: Option<u64>,
 
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+
     /// Give the unread events up instead of writing them
     #[arg(long, conflicts_with_all = ["output", "to", "max_events_per_nc"])]
     pub(crate) discard: bool,
@@ -271,6 +303,34 @@ pub(crate) struct EventsArgs {
     pub(crate) format: FormatArg,
 }
 
+/// List the names that programs registered, with their ids
+///
+/// Programs register the names of models, tensors and spans once, and events carry a name's id. The names come from
+/// the daemon, or from a trace file. An id is made from the name alone, so it is the same everywhere: --of needs
+/// neither.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl strings\n  \
+    nrt-tracectl strings trace.nrtt --format json\n  \
+    nrt-tracectl strings --id 566264322956826\n  \
+    nrt-tracectl strings --of model.neff")]
+pub(crate) struct StringsArgs {
+    /// Trace file to list instead of the daemon's names, .nrtt
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Only the names with these ids; it is a failure if one has none
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub(crate) id: Vec<u64>,
+
+    /// Print the id of this text, and nothing else
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["file", "id", "format"])]
+    pub(crate) of: Option<OsString>,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
 /// Run a command and write its trace to a file
 ///
 /// Records the command and all its descendants, reading their events all the while, so that a run of any length fits.
@@ -296,6 +356,9 @@ pub(crate) struct RecordArgs {
     /// Format, whatever the extension says
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<TraceFormat>,
+
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
 
     /// Record for this long at most, such as 10s, 500ms or 2m
     #[arg(long, value_name = "TIME", value_parser = values::duration)]

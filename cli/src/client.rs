@@ -204,6 +204,17 @@ impl Client {
         self.reply(reply).map(|list| list.types)
     }
 
+    /// A page of names: those with these ids, or if there are none, those from a position on.
+    pub(crate) async fn strings(
+        &mut self,
+        from: u64,
+        id: Vec<u64>,
+    ) -> Result<v1::GetStringsResponse, Failure> {
+        let request = v1::GetStringsRequest { from, id };
+        let reply = self.grpc.get_strings(request).await;
+        self.reply(reply)
+    }
+
     fn reply<T>(&self, reply: Result<tonic::Response<T>, Status>) -> Result<T, Failure> {
         match reply {
             Ok(response) => Ok(response.into_inner()),

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nrt_trace_shm::{process as host, threads};
+use nrt_trace_shm::{inherited, process as host, threads};
 
 use crate::tracer::Options;
 use crate::{background, environment, process};
@@ -34,7 +34,8 @@ pub(crate) fn remember(options: &Options) {
 /// Runs in a forked child, on its only thread, before `fork` returns.
 extern "C" fn in_child() {
     process::wipe();
-    threads::forget_all();
+    inherited::replace_all();
+    threads::forget_others();
     if FOLLOW.load(Ordering::Relaxed) {
         attach_again();
     }

@@ -41,7 +41,7 @@ impl SharedNames {
         let layout = StringTableLayout::new(bytes).ok_or(ShmError::BadSize { bytes })?;
         memfd::check(fd, bytes)?;
         Ok(Self {
-            mapping: WriteMapping::map(fd, bytes)?,
+            mapping: WriteMapping::map(fd, bytes)?.not_for_children(),
             layout,
         })
     }

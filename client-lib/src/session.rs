@@ -1,12 +1,13 @@
 //! A connection to the daemon: attach, arm, disarm.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nrt_trace_abi::message::{
-    self, Arm, Armed, BadMessage, Disarm, Disarmed, Go, Hello, MAX_BYTES, Message, OwnAnswer,
-    Refuse, Welcome,
+    self, Arm, Armed, BadMessage, Disarm, Disarmed, Go, Hello, MAX_BYTES, MAX_HANDED_BACK, Message,
+    OwnAnswer, Refuse, Welcome,
 };
 use nrt_trace_ring::step;
 use nrt_trace_shm::publish::Retired;
@@ -17,7 +18,7 @@ use zerocopy::IntoBytes;
 use crate::ahead::Ahead;
 use crate::names::{self, SharedNames};
 use crate::process::{self, CONTROL, Status};
-use crate::segment::{BadSegment, Misplaced, Segment};
+use crate::segment::{self, BadSegment, Segment};
 use crate::tracer::Options;
 use crate::{environment, log, own};
 
@@ -80,10 +81,12 @@ pub(crate) struct Kept {
     alone_since: Option<Instant>,
     /// Pages of the published segment that are still to be entered.
     ahead: Option<Ahead>,
+    /// The rings of the last runs, for a next daemon: it has no others to go on with.
+    held: VecDeque<OwnedFd>,
+    /// The run whose rings are published; 0 for none.
+    armed: u64,
     /// Last housekeeping.
     kept_at: Instant,
-    /// Which of an event's misplacements were told of the published segment.
-    told: Misplaced,
 }
 
 impl Kept {
@@ -98,22 +101,44 @@ impl Kept {
             orphan_keep: Duration::from_secs(600),
             alone_since: None,
             ahead: None,
+            held: VecDeque::new(),
+            armed: 0,
             kept_at: Instant::now(),
-            told: Misplaced::default(),
         }
     }
 
     /// Takes the published segment away; true if no thread can be writing it any more.
     fn retire_segment(&mut self) -> bool {
         self.ahead = None;
-        self.tell_of_misplaced();
-        self.told = Misplaced::default();
+        segment::tell_of_misplaced();
+        self.armed = 0;
         let Some(old) = process::segment().replace(None) else {
             return true;
         };
         self.retired.push(old);
         self.collect(Instant::now() + LEAVE_TIMEOUT);
         self.retired.is_empty()
+    }
+
+    /// Keeps a run's rings for a next daemon. The daemon takes the memory behind them back when it has no more use for
+    /// it, so that a descriptor is all that is held.
+    fn hold(&mut self, generation: u64, fd: OwnedFd) {
+        if self.held.len() == MAX_HANDED_BACK {
+            self.held.pop_front();
+        }
+        self.held.push_back(fd);
+        self.armed = generation;
+    }
+
+    /// A capture without a daemon may have taken the place of a run's rings: then nobody goes on with them.
+    fn forget_replaced(&mut self) {
+        let inside = threads::enter(process::instance());
+        let published = inside
+            .as_ref()
+            .and_then(|inside| process::segment().get(inside));
+        if published.is_none_or(|segment| segment.gate_generation != self.armed & 0xFFFF) {
+            self.armed = 0;
+        }
     }
 
     /// Unmaps what nobody uses any more.
@@ -130,31 +155,6 @@ impl Kept {
         }
         self.retired.truncate(Self::MOST);
         self.retired_names.truncate(Self::MOST);
-    }
-
-    /// Says once for each segment what emits only counted: they never log.
-    fn tell_of_misplaced(&mut self) {
-        let Some(inside) = threads::enter(process::instance()) else {
-            return;
-        };
-        let Some(segment) = process::segment().get(&inside) else {
-            return;
-        };
-        let now = segment.misplaced();
-        if now.out_of_range && !self.told.out_of_range {
-            log::write(
-                log::WARN,
-                "events have a NeuronCore index of 256 or more: they are recorded as those of NeuronCore 0",
-            );
-        }
-        if now.no_ring && !self.told.no_ring {
-            log::write(
-                log::WARN,
-                "events are for NeuronCores without a ring: they are not recorded; NEURON_RT_VISIBLE_CORES or \
-                 NEURON_RT_NUM_CORES says which NeuronCores the process has",
-            );
-        }
-        self.told = now;
     }
 
     /// How long to wait for a message before the next tick.
@@ -174,7 +174,7 @@ impl Kept {
             return;
         }
         self.kept_at = Instant::now();
-        self.tell_of_misplaced();
+        segment::tell_of_misplaced();
         if !self.retired.is_empty() || !self.retired_names.is_empty() {
             self.collect(Instant::now());
         }
@@ -211,7 +211,11 @@ impl Session {
     pub(crate) fn attach(fd: OwnedFd, options: &Options, keep: &mut Kept) -> Result<Self, Ended> {
         let session = Self { fd: Arc::new(fd) };
         step::at("attach:connected");
-        socket::send(&session.fd, hello(options).as_bytes(), &[])?;
+        let mut hello = hello(options);
+        keep.forget_replaced();
+        hello.armed_generation = keep.armed;
+        let rings: Vec<_> = keep.held.iter().map(AsFd::as_fd).collect();
+        socket::send(&session.fd, hello.as_bytes(), &rings)?;
         step::at("attach:hello");
         if !session.readable(WELCOME_TIMEOUT)? {
             return Err(Ended::Timeout);
@@ -232,24 +236,28 @@ impl Session {
         memfd::check(&page, control::BYTES)?;
         let table = SharedNames::map(&table, welcome.string_bytes)?;
 
-        // Closed gates first, then what an earlier daemon left goes.
+        let goes_on = welcome.run_follows == Welcome::RUN_GOES_ON && keep.armed != 0;
+        // One page takes the other's place between two emits. Either its gates are open for the rings that are there, or
+        // they are closed, and then what an earlier daemon left goes.
         CONTROL.map(&page)?;
         step::at("attach:page");
         keep.alone_since = None;
         keep.orphan_keep = Duration::from_secs(welcome.orphan_keep_s.into());
-        keep.retire_segment();
         own::parted();
-        process::new_instance();
+        if !goes_on {
+            keep.retire_segment();
+            process::new_instance();
+        }
         keep.retired_names
             .extend(process::names().replace(Some(Box::new(table))));
         step::at("attach:names");
         names::share_all();
         step::at("attach:shared");
         own::connected(&session.fd);
-        process::set_status(if welcome.run_follows == 0 {
-            Status::Attached
-        } else {
-            Status::Arming
+        process::set_status(match welcome.run_follows {
+            0 => Status::Attached,
+            _ if goes_on => Status::Armed,
+            _ => Status::Arming,
         });
         log::write(
             log::DEBUG,
@@ -284,7 +292,7 @@ impl Session {
                 let Ok([fd]) = <[OwnedFd; 1]>::try_from(fds) else {
                     return Err(Ended::Descriptors(0));
                 };
-                self.arm(&arm, &fd, keep)
+                self.arm(&arm, fd, keep)
             }
             Go::KIND => {
                 message::parse::<Go>(packet)?;
@@ -319,10 +327,10 @@ impl Session {
     }
 
     /// Maps a run's segment and publishes it; the gates open only after the daemon has our answer.
-    fn arm(&self, arm: &Arm, fd: &OwnedFd, keep: &mut Kept) -> Result<(), Ended> {
+    fn arm(&self, arm: &Arm, fd: OwnedFd, keep: &mut Kept) -> Result<(), Ended> {
         step::at("arm:received");
         keep.retire_segment();
-        let errno = match Segment::map(fd, arm.segment_bytes, arm.generation) {
+        let errno = match Segment::map(&fd, arm.segment_bytes, arm.generation) {
             Ok(segment) => {
                 log::write(
                     log::DEBUG,
@@ -334,6 +342,7 @@ impl Session {
                 process::set_status(Status::Arming);
                 keep.retired
                     .extend(process::segment().replace(Some(Box::new(segment))));
+                keep.hold(arm.generation, fd);
                 0
             }
             Err(BadSegment::Shm(error)) => {

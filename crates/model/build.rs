@@ -264,6 +264,15 @@ fn payloads(table: &Table) -> Outcome<String> {
         writeln!(o, "    {row:?}, // {}", event.name)?;
     }
     writeln!(o, "];")?;
+    // For tests that hold for each payload: `each_payload!(check)` calls `check::<P>()` with all of them.
+    writeln!(
+        o,
+        "\n#[cfg(test)]\nmacro_rules! each_payload {{\n    ($check:ident) => {{"
+    )?;
+    for (event, payload) in all() {
+        writeln!(o, "        $check::<{}>();", struct_name(event, payload))?;
+    }
+    writeln!(o, "    }};\n}}")?;
     Ok(o)
 }
 
@@ -293,7 +302,18 @@ fn payload_struct(o: &mut String, event: &Event, payload: &Payload) -> Outcome<(
         )?;
         writeln!(o, "    pub {}: {},", f.name, f.kind)?;
     }
-    writeln!(o, "}}\n\nimpl {name} {{")?;
+    writeln!(
+        o,
+        "}}\n\n// The table, the struct's types and the union agree, or nothing compiles."
+    )?;
+    for f in &payload.fields {
+        writeln!(
+            o,
+            "const _: () = fits::<{}>({}, {});",
+            f.kind, f.offset, payload.size
+        )?;
+    }
+    writeln!(o, "\nimpl {name} {{")?;
     writeln!(o, "    /// Fields and JSON keys.")?;
     writeln!(o, "    pub const LAYOUT: PayloadLayout = PayloadLayout {{")?;
     writeln!(

@@ -43,10 +43,8 @@ struct Pool {
 struct Segments {
     /// By generation.
     live: BTreeMap<u64, Arc<Segment>>,
-    /// To be freed.
-    dead: Vec<Arc<Segment>>,
     /// To be freed, and their memory taken from whoever has them mapped.
-    taken: Vec<Arc<Segment>>,
+    dead: Vec<Arc<Segment>>,
 }
 
 impl Memory {
@@ -76,20 +74,12 @@ impl Memory {
         self.pool.resident.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Frees a segment as soon as nobody else uses it.
+    /// Frees a segment as soon as nobody else in this daemon uses it, and takes its memory from the process too: that
+    /// keeps descriptors for a next daemon, and whoever asks for rings again and again must not keep their memory.
     pub(crate) fn free(&self, segment: Arc<Segment>) {
         let mut segments = self.pool.lock();
         segments.live.remove(&segment.generation());
         segments.dead.push(segment);
-        drop(segments);
-        self.ticker.call();
-    }
-
-    /// Frees a segment, and takes its memory from the process that has it mapped.
-    pub(crate) fn take_back(&self, segment: Arc<Segment>) {
-        let mut segments = self.pool.lock();
-        segments.live.remove(&segment.generation());
-        segments.taken.push(segment);
         drop(segments);
         self.ticker.call();
     }
@@ -123,14 +113,19 @@ impl Pool {
 
     /// Frees what nobody uses any more; true if there was something.
     fn free(&self) -> bool {
-        let mut segments = self.lock();
-        let (dead, taken) = (
-            std::mem::take(&mut segments.dead),
-            std::mem::take(&mut segments.taken),
-        );
-        drop(segments);
-        taken.iter().for_each(|segment| segment.give_back());
-        !dead.is_empty() || !taken.is_empty() // dropped here, without the lock
+        let dead = std::mem::take(&mut self.lock().dead);
+        let (mut freed, mut used) = (false, Vec::new());
+        for segment in dead {
+            match Arc::try_unwrap(segment) {
+                Ok(segment) => {
+                    segment.give_back();
+                    freed = true;
+                }
+                Err(segment) => used.push(segment), // a fetch is reading it, or it is on its way to its process
+            }
+        }
+        self.lock().dead.extend(used);
+        freed
     }
 
     fn count(&self) -> (u64, u64) {

@@ -81,6 +81,16 @@ impl Names {
         .collect()
     }
 
+    /// The name with this id.
+    pub(crate) fn get(&self, id: u64) -> Option<v1::StringEntry> {
+        let merged = lock(&self.merged);
+        let (id, text) = &merged.list[*merged.places.get(&id)?];
+        Some(v1::StringEntry {
+            id: *id,
+            text: text.to_string(),
+        })
+    }
+
     /// Takes a name that a producer published.
     fn take(&self, id: u64, bytes: &[u8]) -> Result<(), Refused> {
         let text = std::str::from_utf8(bytes).map_err(|_| Refused::NotUtf8)?;
@@ -206,6 +216,8 @@ mod tests {
         assert_eq!(texts(&names, 2), ["日本語"]);
         assert!(texts(&names, 3).is_empty() && texts(&names, 99).is_empty());
         assert_eq!(names.len(), 3);
+        assert_eq!(names.get(get_id(b"b")).unwrap().text, "b");
+        assert_eq!(names.get(7), None);
     }
 
     #[test]

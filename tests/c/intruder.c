@@ -29,6 +29,7 @@ struct hello {
     uint32_t claimed_pid;
     uint16_t visible_len, name_len, token_len, exe_len;
     uint32_t reserved;
+    uint64_t armed_generation;
     uint16_t visible[256];
     char name[128], token[128], exe[256];
 };

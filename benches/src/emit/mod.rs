@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::median;
+
 mod session;
 mod table;
 pub(crate) mod worker;
@@ -202,9 +204,4 @@ impl Fleet {
             (!hops.is_empty()).then(|| median(hops)),
         ))
     }
-}
-
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
 }

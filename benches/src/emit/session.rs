@@ -1,5 +1,7 @@
 //! A daemon in this process with a run of a given ring size.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 use nrt_trace_proto::v1::StartRequest;
 use nrt_trace_proto::v1::trace_control_client::TraceControlClient;
@@ -34,6 +36,18 @@ impl Session {
             daemon: Some(daemon),
             _folder: folder,
         })
+    }
+
+    /// Where people ask.
+    pub(crate) fn control_socket(&self) -> Result<&Path> {
+        let daemon = self.daemon.as_ref().context("a running daemon")?;
+        Ok(daemon.control_socket())
+    }
+
+    /// Where programs attach.
+    pub(crate) fn producer_socket(&self) -> Result<&Path> {
+        let daemon = self.daemon.as_ref().context("a running daemon")?;
+        Ok(daemon.producer_socket())
     }
 
     /// Environment of a process that this daemon records.

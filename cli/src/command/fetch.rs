@@ -9,9 +9,9 @@ use nrt_trace_proto::v1::trace_part::Part;
 use crate::cli::{FetchArgs, SocketArg};
 use crate::client::Client;
 use crate::error::Failure;
-use crate::output::document::Document;
+use crate::output::document::{Complete, Document};
 use crate::output::tally::Tally;
-use crate::output::target::{Sink, Target};
+use crate::output::target::{Opened, Target};
 use crate::output::{human, tell};
 
 /// Fetches, or gives up, what the run holds.
@@ -22,11 +22,12 @@ pub(crate) async fn run(socket: &SocketArg, args: FetchArgs) -> Result<ExitCode,
         return discard(&mut client, request).await;
     };
     // What is wrong with the output is told before the daemon is asked for anything.
-    let target = Target::new(output, args.to.map(Into::into))?;
-    let sink = target.open()?;
+    let target = Target::new(output, args.to.map(Into::into))?.with(&args.json)?;
+    let opened = target.open()?;
     let mut client = Client::connect(&socket.path()).await?;
-    let (tally, end, sink) = write(&mut client, request, &target, sink).await?;
-    sink.finish()
+    let (tally, end, complete) = write(&mut client, request, &target, opened).await?;
+    complete
+        .finish()
         .map_err(|error| Failure::file("write", target.name(), &error))?;
     client.commit(end.fetch_id).await.map_err(|failure| {
         failure.while_doing(format!(
@@ -54,11 +55,11 @@ async fn write(
     client: &mut Client,
     request: v1::FetchRequest,
     target: &Target,
-    sink: Sink,
-) -> Result<(Tally, v1::FetchEnd, Sink), Failure> {
+    opened: Opened,
+) -> Result<(Tally, v1::FetchEnd, Complete), Failure> {
     let failed = |error| Failure::file("write", target.name(), &error);
     let mut parts = client.fetch(request).await?;
-    let mut document = Document::new(target.format(), sink).map_err(failed)?;
+    let mut document = Document::new(target, opened).map_err(failed)?;
     let mut tally = Tally::default();
     let mut end = None;
     while let Some(part) = parts.next().await? {
@@ -70,8 +71,8 @@ async fn write(
         document.part(&part).map_err(failed)?;
     }
     let Some(end) = end else { return Err(cut()) };
-    let sink = document.finish().map_err(failed)?;
-    Ok((tally, end, sink))
+    let complete = document.complete().map_err(failed)?;
+    Ok((tally, end, complete))
 }
 
 async fn discard(client: &mut Client, request: v1::FetchRequest) -> Result<ExitCode, Failure> {

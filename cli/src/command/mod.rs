@@ -8,6 +8,7 @@ mod record;
 mod start;
 mod status;
 mod stop;
+mod strings;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::Status(args) => status::run(&socket, args).await,
             Verb::Producers(args) => producers::run(&socket, args).await,
             Verb::Events(args) => events::run(&socket, args).await,
+            Verb::Strings(args) => strings::run(&socket, args).await,
             Verb::Record(args) => record::run(&socket, args).await,
             Verb::Demo(args) => demo::run(args).await,
             Verb::DemoWorkload(args) => demo::workload(&args),

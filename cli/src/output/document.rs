@@ -1,28 +1,36 @@
 //! Trace parts into a format.
 
-use std::io::{self, Write};
+use std::io;
 
-use nrt_trace_export::{Format, JsonOptions, JsonWriter, NativeWriter};
+use nrt_trace_export::{Format, JsonWriter, NativeWriter};
 use nrt_trace_proto::v1::TracePart;
 
-/// A trace that is being written. Both writers gather large pieces themselves.
+use super::split::Split;
+use super::target::{Opened, Sink, Target};
+
+/// A trace that is being written. The writers gather large pieces themselves.
 #[derive(Debug)]
-pub(crate) enum Document<W: Write> {
-    Json(Box<JsonWriter<W>>),
-    Native(NativeWriter<W>),
+pub(crate) enum Document {
+    Json(Box<JsonWriter<Sink>>),
+    Native(NativeWriter<Sink>),
+    Split(Box<Split>),
 }
 
-impl<W: Write> Document<W> {
-    /// Begins a document.
-    pub(crate) fn new(format: Format, out: W) -> io::Result<Self> {
-        match format {
-            Format::Json => Ok(Self::Json(Box::new(JsonWriter::new(
-                out,
-                JsonOptions::default(),
-            )))),
-            Format::Native => NativeWriter::new(out).map(Self::Native),
-            other => {
-                let text = format!("this program does not write .{}", other.extension());
+impl Document {
+    /// Begins a document at what was opened of `target`.
+    pub(crate) fn new(target: &Target, opened: Opened) -> io::Result<Self> {
+        match (target.format(), opened) {
+            (Format::Json, Opened::One(sink)) => {
+                let writer = JsonWriter::new(sink, target.json_options());
+                Ok(Self::Json(Box::new(writer)))
+            }
+            (Format::Json, Opened::Each(place)) => {
+                let split = Split::new(place, target.json_options());
+                Ok(Self::Split(Box::new(split)))
+            }
+            (Format::Native, Opened::One(sink)) => NativeWriter::new(sink).map(Self::Native),
+            (other, _) => {
+                let text = format!("this program does not write .{} so", other.extension());
                 Err(io::Error::new(io::ErrorKind::Unsupported, text))
             }
         }
@@ -33,14 +41,27 @@ impl<W: Write> Document<W> {
         match self {
             Self::Json(json) => json.part(part),
             Self::Native(native) => native.part(part),
+            Self::Split(split) => split.part(part),
         }
     }
 
-    /// Completes the document and gives back what it was written to.
-    pub(crate) fn finish(self) -> io::Result<W> {
-        match self {
-            Self::Json(json) => json.finish(),
-            Self::Native(native) => native.finish(),
-        }
+    /// Completes the document, to be put in its place by [`Complete::finish`].
+    pub(crate) fn complete(self) -> io::Result<Complete> {
+        Ok(Complete(match self {
+            Self::Json(json) => vec![json.finish()?],
+            Self::Native(native) => vec![native.finish()?],
+            Self::Split(split) => split.finish()?,
+        }))
+    }
+}
+
+/// Whole files that have no names yet.
+#[derive(Debug)]
+pub(crate) struct Complete(Vec<Sink>);
+
+impl Complete {
+    /// Puts everything where it belongs, see [`Sink::finish`].
+    pub(crate) fn finish(self) -> io::Result<()> {
+        self.0.into_iter().try_for_each(Sink::finish)
     }
 }

@@ -8,6 +8,7 @@
 //! | [`target`] | where a trace goes: which format, which file, whether it can be written |
 //! | [`mod@file`] | a file that appears whole or not at all |
 //! | [`document`] | trace parts into a format |
+//! | [`split`] | one document for each process |
 //! | [`tally`] | events and losses per process and core |
 //! | [`census`] | events per process and type |
 //! | [`progress`] | the line that shows how a recording goes |
@@ -17,6 +18,7 @@ pub(crate) mod document;
 pub(crate) mod file;
 pub(crate) mod human;
 pub(crate) mod progress;
+pub(crate) mod split;
 pub(crate) mod table;
 pub(crate) mod tally;
 pub(crate) mod target;

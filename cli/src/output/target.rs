@@ -5,11 +5,12 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use nrt_trace_export::Format;
+use nrt_trace_export::{Format, JsonOptions};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FileType;
 
 use super::file::WholeFile;
+use crate::cli::JsonArgs;
 use crate::error::Failure;
 
 /// Where a trace goes.
@@ -19,6 +20,18 @@ pub(crate) struct Target {
     format: Format,
     /// As the person wrote it.
     name: String,
+    options: JsonOptions,
+    /// A file for each process.
+    split: bool,
+}
+
+/// What [`Target::open`] opened.
+#[derive(Debug)]
+pub(crate) enum Opened {
+    /// The whole trace's place.
+    One(Sink),
+    /// A file for each process, beside this path: opened when the process comes.
+    Each(PathBuf),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +56,8 @@ impl Target {
                 place: Place::Stdout,
                 format,
                 name: "standard output".to_owned(),
+                options: JsonOptions::default(),
+                split: false,
             });
         }
         let place = place(output)?;
@@ -59,7 +74,40 @@ impl Target {
             place,
             format,
             name: output.display().to_string(),
+            options: JsonOptions::default(),
+            split: false,
         })
+    }
+
+    /// The same place with a document as `args` want it.
+    pub(crate) fn with(mut self, args: &JsonArgs) -> Result<Self, Failure> {
+        let JsonArgs {
+            names,
+            large_as_strings,
+            split,
+        } = *args;
+        let wrong = |text: &str| Err(Failure::Usage(text.to_owned()));
+        if self.format != Format::Json && (names || large_as_strings || split) {
+            return wrong("--names, --large-as-strings and --split are about JSON documents");
+        }
+        if split && self.file().is_none() {
+            return wrong("--split needs the name of a file, which each process's file varies");
+        }
+        self.options = JsonOptions {
+            names,
+            large_as_strings,
+            ..JsonOptions::default()
+        };
+        self.split = split;
+        if split {
+            self.name.push_str(" (a file for each process)");
+        }
+        Ok(self)
+    }
+
+    /// How a JSON document is to be.
+    pub(crate) fn json_options(&self) -> JsonOptions {
+        self.options
     }
 
     /// The format.
@@ -86,13 +134,18 @@ impl Target {
     }
 
     /// Opens it. A file shows under its name only after [`Sink::finish`].
-    pub(crate) fn open(&self) -> Result<Sink, Failure> {
+    pub(crate) fn open(&self) -> Result<Opened, Failure> {
+        if let (true, Place::File(path)) = (self.split, &self.place) {
+            return Ok(Opened::Each(path.clone()));
+        }
         let opened = match &self.place {
             Place::Stdout => Ok(Sink::Stdout(io::stdout())),
             Place::Stream(path) => OpenOptions::new().write(true).open(path).map(Sink::Stream),
             Place::File(path) => WholeFile::create(path).map(Sink::File),
         };
-        opened.map_err(|error| Failure::file("write", self.name(), &error))
+        opened
+            .map(Opened::One)
+            .map_err(|error| Failure::file("write", self.name(), &error))
     }
 }
 
@@ -214,6 +267,13 @@ fn taken(out: &impl AsFd) -> io::Result<()> {
 mod tests {
     use super::*;
 
+    fn open(target: &Target) -> Sink {
+        match target.open().unwrap() {
+            Opened::One(sink) => sink,
+            Opened::Each(place) => panic!("{}", place.display()),
+        }
+    }
+
     fn refused(output: &Path, to: Option<Format>) -> (u8, String) {
         let failure = Target::new(output, to).unwrap_err();
         (failure.status(), failure.to_string())
@@ -252,7 +312,7 @@ mod tests {
     fn devices_are_written_and_never_replaced() {
         let target = Target::new(Path::new("/dev/full"), None).unwrap();
         assert_eq!((target.file(), target.format()), (None, Format::Json));
-        let error = target.open().unwrap().write_all(b"x").unwrap_err();
+        let error = open(&target).write_all(b"x").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     }
 
@@ -265,7 +325,7 @@ mod tests {
         );
         std::os::unix::fs::symlink("real.json", &link).unwrap();
         for _ in 0..2 {
-            let mut sink = Target::new(&link, None).unwrap().open().unwrap();
+            let mut sink = open(&Target::new(&link, None).unwrap());
             sink.write_all(b"{}").unwrap();
             sink.finish().unwrap();
             assert!(fs::symlink_metadata(&link).unwrap().is_symlink());

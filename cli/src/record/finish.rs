@@ -10,7 +10,7 @@ use crate::output::census::Census;
 use crate::output::document::Document;
 use crate::output::progress::Progress;
 use crate::output::tally::Tally;
-use crate::output::target::{Sink, Target};
+use crate::output::target::Target;
 
 /// What a trace holds.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ fn write(
     let file = growing.complete()?;
     let mut spool = Spool::open(file).map_err(unreadable)?;
     let all = spool.events();
-    let mut document = Document::new(target.format(), target.open()?).map_err(failed)?;
+    let mut document = Document::new(target, target.open()?).map_err(failed)?;
     let mut summary = Summary::default();
     let mut tally = Tally::default();
     let mut census = Census::default();
@@ -70,7 +70,8 @@ fn write(
         Broken::Read(error) => unreadable(error),
         Broken::Written(error) => failed(error),
     })?;
-    document.finish().and_then(Sink::finish).map_err(failed)?;
+    let complete = document.complete().map_err(failed)?;
+    complete.finish().map_err(failed)?;
     Ok(Written {
         summary,
         tally,

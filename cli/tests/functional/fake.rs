@@ -30,6 +30,8 @@ pub(crate) struct Script {
     pub(crate) commit: Option<Status>,
     pub(crate) runs: Vec<v1::RunStatus>,
     pub(crate) producers: Vec<v1::Producer>,
+    /// Names, of which a page holds two.
+    pub(crate) names: Vec<v1::StringEntry>,
     /// A file whose presence is written down at each Commit.
     pub(crate) watched: PathBuf,
 }
@@ -224,5 +226,30 @@ impl TraceControl for Service {
             category: v1::EventCategory::Software.into(),
         };
         answer(None, v1::ListEventTypesResponse { types: vec![event] })
+    }
+    async fn get_strings(
+        &self,
+        request: Request<v1::GetStringsRequest>,
+    ) -> Result<Response<v1::GetStringsResponse>, Status> {
+        let v1::GetStringsRequest { from, id } = request.into_inner();
+        self.note(format!("strings from={from} id={id:?}"));
+        let names = &self.script.names;
+        let from = usize::try_from(from).unwrap().min(names.len());
+        let entries: Vec<_> = match id.as_slice() {
+            [] => names[from..].iter().take(2).cloned().collect(),
+            ids => names
+                .iter()
+                .filter(|n| ids.contains(&n.id))
+                .cloned()
+                .collect(),
+        };
+        answer(
+            None,
+            v1::GetStringsResponse {
+                next: (from + entries.len()) as u64,
+                total: names.len() as u64,
+                entries,
+            },
+        )
     }
 }

@@ -11,5 +11,6 @@ mod place;
 mod record;
 mod signals;
 mod start_stop;
+mod strings;
 mod tool;
 mod usage;

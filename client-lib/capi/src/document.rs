@@ -36,6 +36,7 @@ pub(crate) fn write(events: &mut Events<'_>) -> Result<Text, Status> {
         .and_then(|memo: Box<dyn Any + Send>| memo.downcast().ok());
     let options = JsonOptions {
         process_id: ProcessIdMode::Never,
+        ..JsonOptions::default()
     };
     let mut writer = JsonWriter::remembering(
         text,

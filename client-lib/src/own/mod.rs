@@ -33,7 +33,7 @@ use nrt_trace_shm::per_process::PerProcess;
 
 pub use crate::names::Names;
 use crate::process::{self, Status};
-use crate::{environment, fork, log};
+use crate::{environment, fork, log, segment};
 use embedded::Embedded;
 pub use events::{Events, Which};
 use mail::Mail;
@@ -242,6 +242,7 @@ pub fn stop() -> Result<(), Code> {
     // Held to the end: a start on another thread comes after this.
     let mut place = capture();
     let ended = place.take().ok_or(Code::Failure)?;
+    segment::tell_of_misplaced();
     own().mail.forget_rings();
     if let Some(embedded) = ended.embedded {
         embedded.end();

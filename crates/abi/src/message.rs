@@ -34,6 +34,9 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"NRTM");
 /// Bytes of the largest message.
 pub const MAX_BYTES: usize = size_of::<Hello>();
 
+/// Segments that a Hello can bring.
+pub const MAX_HANDED_BACK: usize = 8;
+
 /// Starts every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
@@ -97,6 +100,9 @@ pub struct Hello {
     pub exe_len: u16,
     /// Zero.
     pub reserved: u32,
+    /// The run whose rings this process still writes, from an earlier daemon; 0 for none. Rings of earlier daemons travel
+    /// with the message, [`MAX_HANDED_BACK`] at most.
+    pub armed_generation: u64,
     /// Host cores that the process sees; its NC index k is `visible[k]`.
     pub visible: [u16; MAX_NCS],
     /// Name that the program gave itself, UTF-8.
@@ -115,7 +121,8 @@ pub struct Welcome {
     pub header: Header,
     /// The daemon's number for this attach.
     pub producer_id: u32,
-    /// 1 if a run covers this producer and an Arm follows, else 0: whoever waits to be armed need not wait for 0.
+    /// 1 if a run covers this producer and an Arm follows, [`Welcome::RUN_GOES_ON`] if it keeps the rings that it handed
+    /// back, else 0: whoever waits to be armed need not wait for 0.
     pub run_follows: u32,
     /// How long the library keeps an armed segment without a daemon.
     pub orphan_keep_s: u32,
@@ -349,6 +356,11 @@ pub fn parse<M: Message>(packet: &[u8]) -> Result<M, BadMessage> {
         .ok_or(BadMessage::Length {
             bytes: packet.len(),
         })
+}
+
+impl Welcome {
+    /// [`Welcome::run_follows`] of a process that goes on with the rings that it has.
+    pub const RUN_GOES_ON: u32 = 2;
 }
 
 impl Hello {

@@ -10,8 +10,14 @@
 //! driven by derive took three times as long.
 
 mod document;
+#[cfg(feature = "read")]
+mod event;
+#[cfg(feature = "read")]
+mod fields;
 mod pen;
 mod plan;
+#[cfg(feature = "read")]
+mod read;
 mod text;
 
 use std::io::{self, Write};
@@ -26,6 +32,11 @@ use nrt_trace_proto::v1::{
 use self::document::{Document, RingText};
 use crate::resolve::{Learned, Resolver};
 
+#[cfg(feature = "read")]
+pub use self::event::{EventName, JsonEvent};
+#[cfg(feature = "read")]
+pub use self::read::{JsonError, read_json};
+
 /// When events carry `process_id`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProcessIdMode {
@@ -34,7 +45,7 @@ pub enum ProcessIdMode {
     WhenSeveral,
     /// Always.
     Always,
-    /// Never: exactly Neuron's keys.
+    /// Never, nor the host's core: exactly Neuron's keys.
     Never,
 }
 
@@ -44,6 +55,11 @@ pub struct JsonOptions {
     /// When events carry `process_id`: the host's pid, or the negative producer number where the host cannot see the
     /// process, so that pairs stay unique by process.
     pub process_id: ProcessIdMode,
+    /// Write numbers above 2^53 - 1 as strings of digits: JavaScript readers round them otherwise.
+    pub large_as_strings: bool,
+    /// Show names beside numbers that are a string's id: `name` for a `generic` span that carries one, `tracking_name`
+    /// for a tracking id. Both stand in front of `process_id`.
+    pub names: bool,
 }
 
 /// What a document's events told of executions, for the next document of the same rings: a reader that consumes as it goes
@@ -85,7 +101,7 @@ struct Ring {
 impl<W: Write> JsonWriter<W> {
     /// A document that goes to `writer` in large pieces; no buffer around it is needed.
     pub fn new(writer: W, options: JsonOptions) -> Self {
-        let document = Document::new(writer);
+        let document = Document::new(writer, options);
         Self {
             document,
             options,
@@ -241,6 +257,7 @@ impl<W: Write> JsonWriter<W> {
         let index = usize::try_from(nc_idx).ok();
         let host_nc_idx = process
             .zip(index)
+            .filter(|_| self.options.process_id != ProcessIdMode::Never)
             .and_then(|(p, i)| p.visible_cores.get(i).copied());
         RingText::new(
             nc_idx,

@@ -22,6 +22,8 @@ mod resolve;
 pub mod summary;
 
 pub use format::{Format, UnknownFormat};
+#[cfg(feature = "read")]
+pub use json::{JsonError, JsonEvent, read_json};
 pub use json::{JsonOptions, JsonWriter, Memory, ProcessIdMode};
 #[cfg(feature = "native")]
 pub use native::{NativeError, NativeReader, NativeWriter, Spool};

@@ -5,7 +5,10 @@
 //!
 //! Memory, whatever the trace holds: for each ring the last 65,536 executions, at most 65,536 starts whose stop has not
 //! come (an older one is given up and counts as unmatched) and at most 65,536 events that wait for a sync point; for
-//! each event type a histogram of durations with three significant digits.
+//! each event type, and each of the first 256 names of spans, a histogram of durations with three significant digits;
+//! the names of the trace.
+//!
+//! A span of type `generic` whose first word is a string's id is shown under that string.
 
 mod report;
 mod text;
@@ -28,6 +31,9 @@ use crate::resolve::{Item, Resolved, Resolver};
 /// Starts that wait for their stop, for each ring.
 const OPEN_MAX: usize = 65_536;
 
+/// Names of spans that have figures of their own; spans of later names count as plain `generic`.
+const NAMED_MAX: usize = 256;
+
 /// Significant digits of durations.
 const DIGITS: u8 = 3;
 
@@ -36,6 +42,8 @@ const DIGITS: u8 = 3;
 pub struct Summary {
     /// By type's value; the last row is for types that this version does not know.
     types: Types,
+    /// Texts by id.
+    names: HashMap<u64, Box<str>>,
     rings: HashMap<(u32, u32), Ring>,
     producers: BTreeMap<u32, Process>,
     accounts: BTreeMap<(u32, u32), RingAccount>,
@@ -51,9 +59,18 @@ struct Process {
 #[derive(Clone, Debug)]
 struct Ring {
     resolver: Resolver<Brief>,
-    /// Start times by event type and tracking id.
-    open: Recent<(u32, u64), u64>,
+    open: Open,
     events: u64,
+}
+
+/// Starts without their stop, by event type and tracking id.
+type Open = Recent<(u32, u64), Begun>;
+
+/// What a start says.
+#[derive(Clone, Copy, Debug, Default)]
+struct Begun {
+    timestamp_ns: u64,
+    name: u64,
 }
 
 /// What matching needs of an event.
@@ -62,12 +79,16 @@ struct Brief {
     trace_type: u32,
     phase: u32,
     tracking_id: u64,
+    /// Id of a `generic` span's name, else 0.
+    name: u64,
 }
 
 impl Item for Brief {
     #[inline]
     fn of(record: &Record) -> Self {
+        let generic = record.trace_type() == EventType::Generic.value();
         Self {
+            name: if generic { record.data()[0] } else { 0 },
             trace_type: record.trace_type(),
             phase: record.phase(),
             tracking_id: record.tracking_id(),
@@ -78,12 +99,15 @@ impl Item for Brief {
 #[derive(Clone, Debug)]
 struct Types {
     rows: Vec<TypeStats>,
+    /// `generic` spans by the id of their name.
+    named: HashMap<u64, TypeStats>,
 }
 
 impl Default for Types {
     fn default() -> Self {
         Self {
             rows: vec![TypeStats::default(); EventType::ALL.len() + 1],
+            named: HashMap::new(),
         }
     }
 }
@@ -137,7 +161,14 @@ impl Summary {
                     .or_default()
                     .account = Some(*account);
             }
-            Some(Part::Begin(_) | Part::Strings(_) | Part::End(_)) | None => {}
+            Some(Part::Strings(strings)) => {
+                for entry in &strings.entries {
+                    // The first text of an id stays, as everywhere.
+                    let name = self.names.entry(entry.id);
+                    name.or_insert_with(|| entry.text.as_str().into());
+                }
+            }
+            Some(Part::Begin(_) | Part::End(_)) | None => {}
         }
     }
 
@@ -213,28 +244,47 @@ impl Types {
         &mut self,
         event: &Brief,
         resolved: Resolved,
-        open: &mut Recent<(u32, u64), u64>,
+        open: &mut Open,
     ) -> Result<(), Infallible> {
-        let unknown = EventType::ALL.len();
-        let row = usize::try_from(event.trace_type).map_or(unknown, |t| t.min(unknown));
-        let stats = &mut self.rows[row];
         let key = (event.trace_type, event.tracking_id);
-        stats.events += 1;
         match event.phase {
             PHASE_START => {
-                stats.starts += 1;
-                *open.get_or_insert(key) = resolved.timestamp_ns;
+                let begun = open.get_or_insert(key);
+                *begun = Begun {
+                    timestamp_ns: resolved.timestamp_ns,
+                    name: event.name,
+                };
+                self.row(event, event.name).starts += 1;
             }
             PHASE_STOP => {
+                let begun = open.remove(&key);
+                // A stop belongs to its start, whatever name it carries itself.
+                let stats = self.row(event, begun.map_or(event.name, |begun| begun.name));
                 stats.stops += 1;
-                if let Some(start) = open.remove(&key) {
-                    stats.pair(resolved.timestamp_ns.checked_sub(start).filter(|d| *d > 0));
+                if let Some(begun) = begun {
+                    let duration = resolved.timestamp_ns.checked_sub(begun.timestamp_ns);
+                    stats.pair(duration.filter(|d| *d > 0));
                 }
             }
-            PHASE_INSTANT => stats.instants += 1,
-            _ => {}
+            PHASE_INSTANT => self.row(event, event.name).instants += 1,
+            _ => _ = self.row(event, event.name),
         }
         Ok(())
+    }
+
+    /// The figures that an event belongs to; counts it.
+    #[inline]
+    fn row(&mut self, event: &Brief, name: u64) -> &mut TypeStats {
+        let unknown = EventType::ALL.len();
+        let row = usize::try_from(event.trace_type).map_or(unknown, |t| t.min(unknown));
+        let stats = if name != 0 && (self.named.len() < NAMED_MAX || self.named.contains_key(&name))
+        {
+            self.named.entry(name).or_default()
+        } else {
+            &mut self.rows[row]
+        };
+        stats.events += 1;
+        stats
     }
 }
 

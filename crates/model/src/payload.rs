@@ -6,6 +6,18 @@
 
 use crate::{EventType, Phase};
 
+/// Bytes of the union.
+pub const DATA_BYTES: usize = 40;
+
+/// Refuses, at compile time, a field that does not stand aligned inside its payload of `size` bytes.
+const fn fits<T>(offset: usize, size: usize) {
+    let width = size_of::<T>();
+    assert!(
+        offset.is_multiple_of(width) && offset + width <= size && size <= DATA_BYTES,
+        "a field's type does not fit its place"
+    );
+}
+
 include!(concat!(env!("OUT_DIR"), "/payloads.rs"));
 
 /// A payload struct.
@@ -182,5 +194,7 @@ impl FieldType for bool {
     }
 }
 
+#[cfg(test)]
+mod edges;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@
 //! | [`per_process`] | a value that a process makes once, and a forked child anew | producer |
 //! | [`threads`] | one word per thread that says "inside an emit" | producer |
 //! | [`publish`] | a pointer that is freed when no thread is inside any more | producer |
+//! | [`inherited`] | mappings that a forked child must not write | producer |
 //! | [`process`] | signal masks, fork handlers | producer |
 //!
 //! A mapping is a slice of 64-bit atomic words and nothing else: no byte slices, no references to structs, no mixed
@@ -24,9 +25,12 @@
     reason = "the one crate of the core that maps memory and talks to the kernel"
 )]
 
+#[cfg(test)]
+mod child;
 pub mod clock;
 pub mod control;
 mod error;
+pub mod inherited;
 pub mod mapping;
 pub mod memfd;
 pub mod page;

@@ -124,6 +124,15 @@ pub fn give_back(fd: impl AsFd, bytes: u64) -> Result<(), ShmError> {
         .map_err(ShmError::os("give the memory of a segment back"))
 }
 
+/// Device and inode of the file: no other file of the same boot has both while it exists.
+///
+/// # Errors
+/// The descriptor can't be asked.
+pub fn identity(fd: impl AsFd) -> Result<(u64, u64), ShmError> {
+    let stat = rustix::fs::fstat(fd).map_err(ShmError::os("stat a segment"))?;
+    Ok((stat.st_dev, stat.st_ino))
+}
+
 /// Bytes of memory that the file really takes.
 ///
 /// # Errors

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use nrt_trace_abi::MAX_NCS;
-use nrt_trace_abi::layout::SegmentLayout;
+use nrt_trace_abi::layout::{SLOT_WORDS, SegmentLayout};
 use nrt_trace_ring::Producer;
 
 use crate::WriteMapping;
@@ -57,6 +57,24 @@ impl Rings {
     pub fn mapping(&self) -> &Arc<WriteMapping> {
         &self.mapping
     }
+}
+
+/// Has the CPU bring a slot's lines, which are to be written soon, without waiting for them.
+#[inline(always)]
+pub fn prefetch(slot: &[AtomicU64; SLOT_WORDS]) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that changes neither memory nor registers nor flags and can't fault; a CPU that does not know it
+    // takes it for a no-op. The addresses are those of the two lines of a slot.
+    unsafe {
+        core::arch::asm!(
+            "prefetchw byte ptr [{slot}]",
+            "prefetchw byte ptr [{slot} + 64]",
+            slot = in(reg) slot.as_ptr(),
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _no_hint = slot;
 }
 
 #[cfg(test)]

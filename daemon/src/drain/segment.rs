@@ -9,12 +9,25 @@ use nrt_trace_abi::layout::{SegmentLayout, WORD_BYTES, ring, segment};
 use nrt_trace_ring::Reader;
 use nrt_trace_shm::{ReadMapping, ReadWord, ShmError, memfd};
 
+use crate::state::FileId;
+
 /// Memory that a ring gets when it is made: all of the smallest ring, 1,024 events of a larger one.
 const FIRST_BYTES: u64 = 128 << 10;
 /// Memory that a ring in use has ahead of its tail.
 const AHEAD_BYTES: u64 = 4 << 20;
 /// Memory is taken in steps of this size: a call for each page would cost more than the memory.
 pub(crate) const STEP_BYTES: u64 = AHEAD_BYTES / 4;
+
+/// Why memory that was handed back is not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotAdopted {
+    /// It has not the size or the seals of what was given.
+    #[error(transparent)]
+    Memory(#[from] ShmError),
+    /// Its header is another one.
+    #[error("its header is not the one that was given")]
+    Header,
+}
 
 /// The rings of one producer in one run.
 #[derive(Debug)]
@@ -25,6 +38,8 @@ pub(crate) struct Segment {
     fd: OwnedFd,
     /// The number that the gates carry while it is in use.
     generation: u64,
+    /// Random: says that no other memory is taken for this.
+    nonce: u64,
     /// For each ring, in the layout's order, the number of its first event.
     firsts: Vec<u64>,
     /// For each ring, in the layout's order, the bytes that have memory already.
@@ -71,6 +86,7 @@ impl Segment {
             map,
             fd,
             generation,
+            nonce: run_id[1],
             firsts,
             allocated,
         };
@@ -78,6 +94,54 @@ impl Segment {
             segment.extend(ring, nc, FIRST_BYTES, u64::MAX)?;
         }
         Ok(segment)
+    }
+
+    /// Takes over memory that an earlier daemon made and its process handed back, if it is what was written down.
+    pub(crate) fn adopt(
+        fd: OwnedFd,
+        layout: SegmentLayout,
+        run: u64,
+        file: &FileId,
+        producer_id: u32,
+        firsts: &BTreeMap<usize, u64>,
+    ) -> Result<Self, NotAdopted> {
+        memfd::check(&fd, layout.bytes())?;
+        let map = ReadMapping::map(&fd, layout.bytes())?;
+        let header = layout.header([run, file.nonce], file.generation, producer_id);
+        // Its process could have changed them; then it may have changed anything. The counters are the process's own.
+        let counters = [segment::NO_RING, segment::NC_OUT_OF_RANGE];
+        let same = |at: usize| counters.contains(&at) || map.words()[at].get() == header[at];
+        if !(0..header.len()).all(same) {
+            return Err(NotAdopted::Header);
+        }
+        let first = |nc| firsts.get(&nc).copied().unwrap_or(0);
+        Ok(Self {
+            firsts: layout.ncs().map(first).collect(),
+            allocated: layout.ncs().map(|_| AtomicU64::new(FIRST_BYTES)).collect(),
+            generation: file.generation,
+            nonce: file.nonce,
+            layout,
+            map,
+            fd,
+        })
+    }
+
+    /// Which memory it is; `None` if the kernel does not say.
+    pub(crate) fn file_id(&self) -> Option<FileId> {
+        let (device, inode) = memfd::identity(&self.fd).ok()?;
+        Some(FileId {
+            device,
+            inode,
+            nonce: self.nonce,
+            generation: self.generation,
+        })
+    }
+
+    /// The number of the first event of the ring of `nc`, less one.
+    pub(crate) fn first(&self, nc: usize) -> u64 {
+        let ring = self.layout.ncs().position(|other| other == nc);
+        ring.and_then(|ring| self.firsts.get(ring).copied())
+            .unwrap_or(0)
     }
 
     /// Takes memory ahead of the tail of each ring in use, until its first lap is done, `room` bytes at most; says how

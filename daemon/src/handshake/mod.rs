@@ -55,9 +55,10 @@ pub(crate) fn judge(packet: &[u8], descriptors: usize) -> Result<Hello, Refusal>
         },
         _ => protocol(bad.to_string()),
     })?;
-    if descriptors != 0 {
+    if descriptors > message::MAX_HANDED_BACK {
         return Err(protocol(format!(
-            "a Hello comes without descriptors, this one had {descriptors}"
+            "a Hello comes with {} descriptors at most, this one had {descriptors}",
+            message::MAX_HANDED_BACK
         )));
     }
     if !hello.sizes_match() {

@@ -4,6 +4,7 @@ use nrt_trace_abi::ABI_VERSION;
 use nrt_trace_proto::v1;
 
 use super::Registry;
+use super::command::NameTables;
 use super::producer::Producer;
 use crate::run::Run;
 
@@ -38,6 +39,15 @@ impl Registry {
         };
         self.fill_memory(&mut status);
         status
+    }
+
+    /// The names, for somebody who merges and reads them in a thread of its own.
+    pub(super) fn name_tables(&self) -> NameTables {
+        let tables = self
+            .producers
+            .values()
+            .map(|producer| producer.names.clone());
+        (self.names.clone(), tables.collect())
     }
 
     /// Producers that carry `token` (none: all), in attach order, those that ended among them.

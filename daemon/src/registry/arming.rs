@@ -75,6 +75,23 @@ impl Registry {
         })
     }
 
+    /// Opens the gates of a producer that came back with its rings, as far as its run still captures; false if there is
+    /// none that it still writes.
+    pub(super) fn goes_on(&self, id: u32) -> bool {
+        let Some(producer) = self.producers.get(&id) else {
+            return false;
+        };
+        let Phase::Open { run, generation } = producer.phase else {
+            return false;
+        };
+        let run = self.runs.iter().find(|other| other.id == run);
+        if run.is_some_and(Run::is_capturing) {
+            self.open_gates(id);
+            producer.page.set_state(true, generation);
+        }
+        true
+    }
+
     /// Takes the next step from where the producer is to where it shall be.
     pub(super) fn reconcile(&mut self, id: u32) {
         let Some(producer) = self.producers.get(&id) else {
@@ -157,6 +174,11 @@ impl Registry {
             header: Arm::header(),
             generation,
             segment_bytes: segment.bytes(),
+        };
+        // Before the producer has it: a next daemon must know every ring that can have events.
+        self.write_down();
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
         };
         if producer.send_segment(&arm, segment) == Link::Down {
             return self.connection_lost(id);

@@ -71,6 +71,7 @@ impl Registry {
         tracing::info!(run = id, events_per_nc = cap, "capturing {scope}");
         self.runs.push(run);
         self.note_capturing();
+        self.write_down();
         let attached: Vec<u32> = self.producers.keys().copied().collect();
         attached
             .iter()
@@ -137,17 +138,13 @@ impl Registry {
         run.cancel_fetch();
         for (producer, mut share) in run.shares {
             if let Some(segment) = share.release(producer) {
-                if run.own.is_some() {
-                    // Whoever asks for rings again and again and keeps them mapped must not keep their memory.
-                    self.memory.take_back(segment);
-                } else {
-                    self.memory.free(segment);
-                }
+                self.memory.free(segment);
             }
             self.retire(producer);
             self.reconcile(producer);
         }
         self.note_capturing();
+        self.changed = true;
     }
 
     /// Ends a run; the answer comes when all producers have let go, or at the timeout.
@@ -165,6 +162,7 @@ impl Registry {
             run.stopped_ns = Some(realtime_ns());
             run.asked = Instant::now();
         }
+        self.write_down();
         step::at("stop:noted");
         tracing::info!(run = id, "stopped capturing {}", scope_name(token));
         let attached: Vec<u32> = self.producers.keys().copied().collect();
@@ -280,6 +278,7 @@ impl Registry {
                 share.abandon();
             }
         }
+        self.changed = true;
         let answer = v1::StopResponse {
             run: Some(run.message()),
             not_quiescent,

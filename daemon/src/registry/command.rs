@@ -13,12 +13,16 @@ use tokio::sync::oneshot;
 use crate::drain::fetch::FetchJob;
 use crate::run::error::RunError;
 use crate::run::request::{FetchSpec, StartSpec};
+use crate::strings::{Names, ProducerNames};
 
 /// Requests that wait at a time.
 const WAITING: usize = 256;
 
 /// Where the answer goes.
 pub(crate) type Reply<T> = oneshot::Sender<Result<T, RunError>>;
+
+/// The merged names, and the tables of the producers that are attached.
+pub(crate) type NameTables = (Arc<Names>, Vec<Arc<ProducerNames>>);
 
 /// A request to the registry thread.
 #[derive(Debug)]
@@ -42,6 +46,8 @@ pub(crate) enum Command {
     Status(Reply<v1::GetStatusResponse>),
     /// Producers of a scope, or all.
     Producers(Option<String>, Reply<Vec<v1::Producer>>),
+    /// All names, and the tables that may hold more.
+    Names(Reply<NameTables>),
     /// A producer's command line was read.
     Introduce(u32, Vec<String>),
     /// A producer's words can't be.

@@ -128,6 +128,8 @@ impl Registry {
             run.shares.remove(producer);
         }
         done.into_iter().for_each(|producer| self.retire(producer));
+        // The answer says that these events are consumed: also for a next daemon.
+        self.write_down();
         step::at("commit:done");
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `serve` | the server's threads, from listening to the end |
 //! | `service` | one method for each RPC |
+//! | `strings` | the names, a page at a time |
 //! | `stream` | a fetch as a stream |
 //! | `status` | errors as gRPC statuses; the process's own figures |
 
@@ -11,6 +12,7 @@ mod serve;
 mod service;
 mod status;
 mod stream;
+mod strings;
 
 pub(crate) use serve::Server;
 pub(crate) use service::Control;

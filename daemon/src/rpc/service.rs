@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{status, stream};
+use super::{status, stream, strings};
 use crate::config::Config;
 use crate::registry::command::{Command, Handle};
 use crate::run::error::RunError;
@@ -152,5 +152,13 @@ impl TraceControl for Control {
             })
             .collect();
         Ok(Response::new(v1::ListEventTypesResponse { types }))
+    }
+    async fn get_strings(
+        &self,
+        request: Request<v1::GetStringsRequest>,
+    ) -> Result<Response<v1::GetStringsResponse>, Status> {
+        strings::get(&self.handle, request.into_inner())
+            .await
+            .map(Response::new)
     }
 }

@@ -17,4 +17,5 @@ mod hostile_memory;
 mod hostile_socket;
 mod own;
 mod scopes;
+mod strings;
 mod support;

@@ -14,6 +14,7 @@ mod killed;
 mod own;
 mod record;
 mod record_apart;
+mod restart;
 mod short_lived;
 mod surroundings;
 mod workload;

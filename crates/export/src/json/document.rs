@@ -9,8 +9,11 @@ use nrt_trace_model::{EventType, Phase, strings};
 
 use super::pen::{Pen, Piece};
 use super::plan::{Key, Plan, Plans, Value};
-use super::text;
+use super::{JsonOptions, text};
 use crate::resolve::Resolved;
+
+/// The largest number that a JavaScript reader keeps whole.
+const SAFE_MAX: u64 = (1 << 53) - 1;
 
 /// The writer gets pieces of about this size.
 const PIECE_BYTES: usize = 128 * 1024;
@@ -22,6 +25,8 @@ pub(crate) struct Document<W> {
     plans: Plans,
     warned: Vec<bool>,
     names: Names,
+    /// Whether spans and tracking ids show names.
+    show_names: bool,
     pub(crate) events: u64,
     pub(crate) without_payload: u64,
 }
@@ -62,8 +67,12 @@ impl RingText {
 }
 
 impl<W: Write> Document<W> {
-    pub(crate) fn new(writer: W) -> Self {
-        let mut pen = Pen::new();
+    pub(crate) fn new(writer: W, options: JsonOptions) -> Self {
+        let mut pen = Pen::new(if options.large_as_strings {
+            SAFE_MAX
+        } else {
+            u64::MAX
+        });
         pen.text(b"{\"events\":[");
         let warned = vec![false; Plans::COUNT];
         let (plans, names) = (Plans::new(), Names::default());
@@ -73,6 +82,7 @@ impl<W: Write> Document<W> {
             plans,
             warned,
             names,
+            show_names: options.names,
             events: 0,
             without_payload: 0,
         }
@@ -124,6 +134,9 @@ impl<W: Write> Document<W> {
         if let Some(id) = record.nrta_seq_id() {
             out.literal(b",\"nrta_seq_id\":");
             out.number(id);
+        }
+        if self.show_names {
+            self.names.beside(out, record);
         }
         out.piece(&ring.tail);
         self.events += 1;
@@ -215,12 +228,12 @@ fn warn_of_gate(record: &Record) {
     );
 }
 
-/// Names by id, as `,"model_name":"…"`, escaped once.
+/// Names by id, quoted and escaped once.
 #[derive(Debug, Default)]
 struct Names {
     text: Vec<u8>,
     ranges: HashMap<u64, Range<usize>>,
-    /// The last answer: most events in a row are of one model.
+    /// The last answer for a model: most events in a row are of one.
     last: Option<(u64, Range<usize>)>,
 }
 
@@ -231,19 +244,35 @@ impl Names {
             return;
         }
         let start = self.text.len();
-        self.text.extend_from_slice(b",\"model_name\":");
         text::string(&mut self.text, text);
         self.ranges.insert(id, start..self.text.len());
         self.last = None;
     }
 
+    /// The name of a model, as the key that follows its id.
     #[inline]
     fn append(&mut self, out: &mut Pen, id: u64) {
         if self.last.as_ref().is_none_or(|(last, _)| *last != id) {
             let range = self.ranges.get(&id).cloned().unwrap_or_default();
             self.last = Some((id, range));
         }
-        if let Some((_, range)) = &self.last {
+        if let Some((_, range)) = &self.last
+            && !range.is_empty()
+        {
+            out.literal(b",\"model_name\":");
+            out.text(&self.text[range.clone()]);
+        }
+    }
+
+    /// The names of a `generic` span, whose first word is a string's id, and of a tracking id that is a string's.
+    fn beside(&self, out: &mut Pen, record: &Record) {
+        let generic = record.trace_type() == EventType::Generic.value();
+        if generic && let Some(range) = self.ranges.get(&record.data()[0]) {
+            out.literal(b",\"name\":");
+            out.text(&self.text[range.clone()]);
+        }
+        if let Some(range) = self.ranges.get(&record.tracking_id()) {
+            out.literal(b",\"tracking_name\":");
             out.text(&self.text[range.clone()]);
         }
     }

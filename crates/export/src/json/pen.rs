@@ -43,14 +43,17 @@ pub(crate) struct Pen {
     at: usize,
     /// Up to here there is room.
     end: usize,
+    /// Larger numbers stand in quotes.
+    quote_above: u64,
 }
 
 impl Pen {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(quote_above: u64) -> Self {
         Self {
             buffer: Vec::new(),
             at: 0,
             end: 0,
+            quote_above,
         }
     }
 
@@ -101,6 +104,17 @@ impl Pen {
 
     #[inline]
     pub(crate) fn number(&mut self, value: u64) {
+        if value > self.quote_above {
+            self.literal(b"\"");
+            self.digits(value);
+            self.literal(b"\"");
+        } else {
+            self.digits(value);
+        }
+    }
+
+    #[inline]
+    fn digits(&mut self, value: u64) {
         const E8: u64 = 100_000_000;
         match value {
             0..E8 => self.leading(value),
@@ -170,7 +184,7 @@ mod tests {
     use super::*;
 
     fn written(write: impl Fn(&mut Pen)) -> String {
-        let mut pen = Pen::new();
+        let mut pen = Pen::new(u64::MAX);
         pen.reserve(64);
         pen.literal(b"<");
         write(&mut pen);
@@ -195,6 +209,16 @@ mod tests {
         for value in [0, -1, 10, i32::MIN, i32::MAX] {
             assert_eq!(written(|p| p.signed(value)), format!("<{value}>"));
         }
+    }
+
+    #[test]
+    fn numbers_above_the_limit_stand_in_quotes() {
+        let mut pen = Pen::new(99);
+        pen.reserve(64);
+        pen.number(99);
+        pen.number(100);
+        pen.number(u64::MAX);
+        assert_eq!(pen.written(), b"99\"100\"\"18446744073709551615\"");
     }
 
     #[test]
@@ -231,7 +255,7 @@ mod tests {
         fn pieces_are_whole_whatever_their_length(text in "[a-z]{0,100}", value: u64) {
             let piece = Piece::new(text.as_bytes());
             prop_assert_eq!(piece.len(), text.len());
-            let mut pen = Pen::new();
+            let mut pen = Pen::new(u64::MAX);
             pen.reserve(3 * text.len() + 64);
             pen.piece(&piece);
             pen.number(value);

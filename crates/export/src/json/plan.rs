@@ -11,12 +11,12 @@ const TYPES: usize = EventType::ALL.len() + 1;
 /// One column a phase and one for all unknown phases.
 const PHASES: usize = Phase::ALL.len() + 1;
 
-/// No number, address or name of a value is longer.
-const VALUE_BYTES: usize = 32;
+/// No number, address or name of a value is longer, with the key of a model's name beside its number.
+const VALUE_BYTES: usize = 48;
 
-/// No event has more besides head, data and what is its ring's: six numbers and the keys between them, and for an
-/// unknown type its number and the rest of the head.
-const FIXED_BYTES: usize = 320;
+/// No event has more besides head, data and what is its ring's: six numbers and the keys between them, the keys of
+/// names, and for an unknown type its number and the rest of the head.
+const FIXED_BYTES: usize = 400;
 
 /// Plans of all events.
 #[derive(Debug)]

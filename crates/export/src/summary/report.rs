@@ -28,6 +28,9 @@ pub struct Report {
 pub struct TypeReport {
     /// Display name; `unknown` for all types that this version does not know.
     pub event_type: &'static str,
+    /// Name of spans of type `generic` that carry one; they have figures of their own for each name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// `hardware`, `software` or `unknown`.
     pub category: &'static str,
     /// Records.
@@ -207,9 +210,10 @@ pub(super) fn of(summary: &Summary) -> Report {
         .iter()
         .enumerate()
         .filter(|(_, stats)| stats.events > 0);
-    let types = rows
-        .map(|(row, stats)| type_report(EventType::ALL.get(row).copied(), stats))
-        .collect();
+    // `generic` comes first, and then what it stands for.
+    let mut types = named(summary);
+    types.extend(rows.map(|(row, stats)| type_report(EventType::ALL.get(row).copied(), stats)));
+    types.sort_by_key(|t| t.event_type != EventType::Generic.name());
     Report {
         events: summary.events(),
         types,
@@ -218,6 +222,22 @@ pub(super) fn of(summary: &Summary) -> Report {
         rings,
         warnings,
     }
+}
+
+/// Spans by name, in the names' order; an id without a text shows as its number.
+fn named(summary: &Summary) -> Vec<TypeReport> {
+    let rows = summary.types.named.iter();
+    let mut types: Vec<TypeReport> = rows
+        .map(|(id, stats)| TypeReport {
+            name: Some(match summary.names.get(id) {
+                Some(text) => text.to_string(),
+                None => format!("{id}"),
+            }),
+            ..type_report(Some(EventType::Generic), stats)
+        })
+        .collect();
+    types.sort_by(|a, b| a.name.cmp(&b.name));
+    types
 }
 
 fn type_report(kind: Option<EventType>, stats: &TypeStats) -> TypeReport {
@@ -232,6 +252,7 @@ fn type_report(kind: Option<EventType>, stats: &TypeStats) -> TypeReport {
     });
     TypeReport {
         event_type: kind.map_or("unknown", EventType::name),
+        name: None,
         category: kind.map_or(Category::Unknown, EventType::category).name(),
         events: stats.events,
         starts: stats.starts,

@@ -34,7 +34,9 @@ impl Report {
                 t.durations.as_ref().map_or_else(dash, |d| span(pick(d)))
             };
             table.row([
-                t.event_type.to_owned(),
+                t.name
+                    .as_deref()
+                    .map_or_else(|| t.event_type.to_owned(), quoted),
                 t.events.to_string(),
                 t.pairs.to_string(),
                 duration(|d| d.p50_ns),
@@ -73,10 +75,7 @@ impl Report {
         for p in &self.processes {
             table.row([
                 p.process_id.map_or_else(dash, |pid| pid.to_string()),
-                p.name
-                    .chars()
-                    .map(|c| if c.is_control() { '?' } else { c })
-                    .collect(),
+                visible(&p.name),
                 p.worker_gid.to_string(),
                 p.events.to_string(),
                 p.claimed.to_string(),
@@ -167,6 +166,16 @@ fn causes(t: &Totals) -> String {
     } else {
         present.join(", ")
     }
+}
+
+/// A name that no event type has and no terminal obeys.
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", visible(name))
+}
+
+fn visible(name: &str) -> String {
+    let shown = |c: char| if c.is_control() { '?' } else { c };
+    name.chars().map(shown).collect()
 }
 
 fn dash() -> String {

@@ -53,6 +53,16 @@ fn our_keys_follow_neurons_eleven() {
     ];
     let expected = r#"{"events":[{"event_type":"generic","phase":"instant","id":1125899906842633,"nc_idx":1,"nc_local_id":9,"tracking_id":1125899906842633,"thread_id":0,"worker_gid":3,"data":{},"timestamp_ns":0,"nrta_seq_id":0,"process_id":10,"host_nc_idx":33}],"data_version":2}"#;
     assert_eq!(json(&parts), expected);
+    let never = JsonOptions {
+        process_id: ProcessIdMode::Never,
+        ..JsonOptions::default()
+    };
+    let neurons = expected.replace(",\"process_id\":10,\"host_nc_idx\":33", "");
+    assert_eq!(
+        json_with(&parts, never),
+        neurons,
+        "not one of them on request"
+    );
 }
 
 #[test]
@@ -63,7 +73,13 @@ fn process_id_comes_when_there_are_several_or_on_request() {
             producer(7, 4242),
             records(7, 0, &[plain(0, 1)]),
         ];
-        let document = json_with(&parts, JsonOptions { process_id: mode });
+        let document = json_with(
+            &parts,
+            JsonOptions {
+                process_id: mode,
+                ..JsonOptions::default()
+            },
+        );
         events(&document)[0]
             .get("process_id")
             .and_then(serde_json::Value::as_i64)
@@ -390,6 +406,48 @@ fn the_next_document_knows_what_the_last_one_learned() {
     let (times, _) = write(&of_ring(0), memory);
     assert_eq!(times, [5_090], "two documents later");
     assert_eq!(write(&of_ring(0), Memory::default()).0, [4]);
+}
+
+#[test]
+fn names_stand_beside_spans_and_tracking_ids_on_request() {
+    let parts = [
+        begin(1, 1),
+        names(0, &[(5, "load \"data\""), (6, "")]),
+        records(
+            1,
+            0,
+            &[
+                event(0, 0, 0, 1, 5, [5, 0, 0, 0, 0]),
+                event(0, 1, 0, 2, 6, [7, 5, 0, 0, 0]),
+                event(3, 1, 0, 3, 5, [6, 0, 0, 0, 0]),
+            ],
+        ),
+    ];
+    let plain: Vec<_> = events(&json(&parts));
+    assert!(plain.iter().all(|e| e.get("name").is_none()));
+    let named = JsonOptions {
+        names: true,
+        process_id: ProcessIdMode::Always,
+        ..JsonOptions::default()
+    };
+    let document = json_with(&parts, named);
+    let shown: Vec<_> = events(&document)
+        .iter()
+        .map(|e| (e.get("name").cloned(), e.get("tracking_name").cloned()))
+        .collect();
+    let text = |text: &str| Some(serde_json::json!(text));
+    assert_eq!(
+        shown,
+        [
+            (text("load \"data\""), text("load \"data\"")),
+            (None, text("")),
+            (None, text("load \"data\"")),
+        ],
+        "only a generic event's first word is a name"
+    );
+    assert!(document.contains(
+        r#""data":{},"timestamp_ns":1,"name":"load \"data\"","tracking_name":"load \"data\"","process_id":-1}"#
+    ));
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn check(record: &Record, event: &Object, known: u64) -> Result<(), TestCaseErro
 }
 
 /// Words as a hostile producer might leave them, with types and phases that exist more often than chance gives.
-fn any_record() -> impl Strategy<Value = Record> {
+pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let word = || prop_oneof![any::<u64>(), Just(0), Just(u64::MAX), 0u64..4];
     let words = prop::collection::vec(word(), RECORD_WORDS);
     let kind = prop_oneof![9 => 0u64..47, 1 => any::<u64>()];
@@ -117,7 +117,7 @@ proptest! {
         name in any::<String>(),
     ) {
         let known = known.max(1);
-        let options = JsonOptions { process_id: ProcessIdMode::Always };
+        let options = JsonOptions { process_id: ProcessIdMode::Always, ..JsonOptions::default() };
         let document = json_with(&[begin(1, 1), producer(3, 33), names(0, &[(known, &name)]), records(3, 9, &all)], options);
         let events = events(&document);
         prop_assert_eq!(events.len(), all.len());

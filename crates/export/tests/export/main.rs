@@ -4,6 +4,7 @@
 mod golden;
 mod json;
 mod json_any;
+mod json_read;
 mod native;
 mod parts;
 mod regroup;

@@ -103,6 +103,63 @@ fn quantiles_are_those_of_the_pairs() {
     );
 }
 
+/// A `generic` event that carries a name's id, at a time.
+fn named(phase: u32, seq: u64, tracking_id: u64, name: u64) -> Record {
+    event(0, phase, 0, seq, tracking_id, [name, 0, 0, 0, 0])
+}
+
+#[test]
+fn spans_are_shown_under_their_names() {
+    let all = [
+        named(0, 10, 1, 5),
+        named(0, 20, 2, 6),
+        named(1, 30, 2, 6),
+        named(1, 60, 1, 7), // its own name does not count: it ends what carries 5
+        named(2, 70, 0, 0),
+        named(2, 80, 0, 8),
+    ];
+    let parts = [
+        crate::parts::names(0, &[(5, "step"), (6, "load\x1b"), (5, "other")]),
+        records(1, 0, &all),
+    ];
+    let summary = summary(&parts);
+    let report = summary.report();
+    let shown: Vec<_> = report
+        .types
+        .iter()
+        .map(|t| {
+            (
+                t.name.as_deref(),
+                t.events,
+                t.pairs,
+                t.durations.map(|d| d.max_ns),
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (Some("8"), 1, 0, None),
+            (Some("load\x1b"), 2, 1, Some(10)),
+            (Some("step"), 2, 1, Some(50)),
+            (None, 1, 0, None),
+        ]
+    );
+    let text = summary.to_text();
+    assert!(text.contains("\n\"load?\"  "), "{text}");
+    let first = text.lines().nth(1).unwrap();
+    assert!(first.starts_with("\"8\" "), "{text}");
+}
+
+#[test]
+fn spans_of_too_many_names_count_as_plain_ones() {
+    let all: Vec<_> = (1..=300).map(|n| named(2, n, 0, n)).collect();
+    let report = report(&[records(1, 0, &all)]);
+    assert_eq!(report.types.len(), 257);
+    let plain = report.types.iter().find(|t| t.name.is_none()).unwrap();
+    assert_eq!((plain.event_type, plain.events), ("generic", 44));
+}
+
 #[test]
 fn pairs_without_a_positive_duration_are_counted_apart() {
     let all = [
