@@ -339,7 +339,7 @@ fn packets_that_are_no_answers_end_a_connection() {
         [good.as_bytes(), &[0]].concat(),
         vec![0; message::MAX_BYTES + 2],
     ];
-    for kind in [0, 2, 3, 4, 6, 7, 9] {
+    for kind in [0, 2, 3, 4, 6, 7, 9, 10, 11, 12, u16::MAX] {
         let other = Armed {
             header: header(kind),
             ..good
