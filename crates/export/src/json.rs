@@ -68,6 +68,8 @@ pub struct JsonWriter<W: Write> {
     /// Producers that the fetch announced.
     announced: u32,
     ring: Option<Ring>,
+    /// What the last ring's events were resolved with, empty: its memory serves the next ring.
+    spare: Option<Resolver<Record>>,
 }
 
 /// What of a producer its events show.
@@ -95,6 +97,7 @@ impl<W: Write> JsonWriter<W> {
             producers: HashMap::new(),
             announced: 0,
             ring: None,
+            spare: None,
         }
     }
 
@@ -200,9 +203,10 @@ impl<W: Write> JsonWriter<W> {
             self.end_ring()?;
         }
         let text = self.ring_text(key);
-        Ok(self.ring.get_or_insert_with(|| Ring {
+        let Self { ring, spare, .. } = self;
+        Ok(ring.get_or_insert_with(|| Ring {
             key,
-            resolver: Resolver::new(true),
+            resolver: spare.take().unwrap_or_else(|| Resolver::new(true)),
             text,
         }))
     }
@@ -234,6 +238,8 @@ impl<W: Write> JsonWriter<W> {
             let document = &mut self.document;
             ring.resolver
                 .flush(&mut |record, resolved| document.event(record, resolved, &ring.text))?;
+            ring.resolver.clear();
+            self.spare = Some(ring.resolver);
         }
         Ok(())
     }

@@ -51,6 +51,13 @@ impl<K: Hash + Eq + Copy, V: Copy + Default> Recent<K, V> {
         }
     }
 
+    /// Forgets everything and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.table.clear();
+        self.slots.clear();
+        (self.free, self.oldest, self.newest, self.last) = (NONE, NONE, NONE, NONE);
+    }
+
     /// The value of `key`.
     #[inline]
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
@@ -175,6 +182,11 @@ mod tests {
             "a removed entry made room"
         );
         assert_eq!(map.slots.len(), 2, "slots are reused");
+        map.clear();
+        assert_eq!(map.get(&4), None);
+        assert_eq!(map.remove(&3), None);
+        *map.get_or_insert(4) = 'e';
+        assert_eq!(map.get(&4), Some(&'e'));
     }
 
     proptest! {

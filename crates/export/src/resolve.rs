@@ -88,6 +88,13 @@ impl<T: Item> Resolver<T> {
         }
     }
 
+    /// Forgets a ring, for the next one. What is held is forgotten too.
+    pub(crate) fn clear(&mut self) {
+        self.executions.clear();
+        self.begun.clear();
+        self.held.clear();
+    }
+
     /// Takes in what earlier events said, before the records that need it. What is held stays until the next event.
     pub(crate) fn correlations(&mut self, correlations: &Correlations) {
         for entry in &correlations.entries {
