@@ -47,6 +47,7 @@ mod environment;
 mod event;
 mod fork;
 mod log;
+mod named;
 mod names;
 mod process;
 mod segment;
