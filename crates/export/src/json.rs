@@ -6,6 +6,8 @@
 //! known. Identity (NC, process, worker) comes from the part that carries a record, never from the record's own words,
 //! which a producer could have written.
 //!
+//! [`read_json`] reads such documents, and those of newer runtimes, back.
+//!
 //! Integers are formatted straight into one buffer: an event costs a few dozen copies and no allocation. A serializer
 //! driven by derive took three times as long.
 
