@@ -8,7 +8,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo::rerun-if-changed={file}");
     }
     let descriptors = protox::compile(files, ["."])?;
+    let grpc = std::env::var_os("CARGO_FEATURE_GRPC").is_some();
     tonic_prost_build::configure()
+        .build_client(grpc)
+        .build_server(grpc)
         .bytes(".nrt.trace.v1.Records.packed")
         .compile_fds(descriptors)?;
     Ok(())

@@ -35,6 +35,8 @@ struct Progress {
     first: usize,
     /// Words of it whose pages are entered.
     done: usize,
+    /// Events that had a number before: the ring goes on where another ended.
+    claimed: u64,
 }
 
 impl Ahead {
@@ -49,7 +51,13 @@ impl Ahead {
         for first in layout.ncs().filter_map(|nc| layout.ring_word(nc)) {
             let done = FIRST_WORDS.min(ahead.whole);
             segment.mapping().populate(first..first + done).ok()?;
-            ahead.rings.push(Progress { first, done });
+            let tail = segment.mapping().words().get(first + ring::TAIL);
+            let claimed = tail.map_or(0, |tail| tail.load(Ordering::Relaxed));
+            ahead.rings.push(Progress {
+                first,
+                done,
+                claimed,
+            });
         }
         Some(ahead)
     }
@@ -64,7 +72,8 @@ impl Ahead {
                 return false;
             };
             // Relaxed: a hint. Nothing was claimed: the ring may never be used.
-            let Ok(claimed @ 1..) = usize::try_from(tail.load(Ordering::Relaxed)) else {
+            let claimed = tail.load(Ordering::Relaxed).saturating_sub(ring.claimed);
+            let Ok(claimed @ 1..) = usize::try_from(claimed) else {
                 continue;
             };
             let used = claimed.saturating_mul(SLOT_WORDS);

@@ -7,7 +7,7 @@ use nrt_trace_shm::{clock, process as host, socket, threads};
 use crate::process::{self, Status, TSC_FORBIDDEN};
 use crate::session::{self, Session};
 use crate::tracer::Options;
-use crate::{environment, log};
+use crate::{environment, log, own};
 
 /// First and longest pause between two attempts to connect.
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(2));
@@ -48,11 +48,18 @@ fn run(options: &Options) {
     let mut keep = session::Kept::new(barriers);
     let mut pause = RETRY.0;
     loop {
+        if !process::claim_connect() {
+            // The process has rings of its own making, which a daemon would have to take away.
+            keep.rest();
+            std::thread::sleep(RETRY.1);
+            continue;
+        }
         match socket::connect(&path) {
             Ok(fd) => match Session::attach(fd, options, &mut keep) {
                 Ok(session) => {
                     pause = RETRY.0;
                     let ended = session.serve(&mut keep);
+                    own::disconnected();
                     log::write(log::DEBUG, &format!("connection lost: {ended}"));
                 }
                 Err(error) => {
@@ -62,8 +69,8 @@ fn run(options: &Options) {
             },
             Err(error) => log::write(log::DEBUG, &format!("no daemon: {error}")),
         }
-        process::set_status(Status::NoDaemon);
         keep.without_daemon(Instant::now());
+        process::set_status(Status::NoDaemon);
         std::thread::sleep(pause);
         pause = (pause * 2).min(RETRY.1);
     }

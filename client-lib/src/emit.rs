@@ -7,6 +7,7 @@ use nrt_trace_abi::layout::control;
 use nrt_trace_abi::record::Draft;
 use nrt_trace_abi::{MAX_NCS, gate};
 use nrt_trace_ring::{LoadWord, Outcome, step};
+use nrt_trace_shm::rings::prefetch;
 use nrt_trace_shm::threads::{self, Inside, Outermost, Within};
 use nrt_trace_shm::{ReadWord, clock};
 
@@ -217,7 +218,12 @@ impl<'a> Emit<'a> {
             .finish(seq)
         });
         match outcome {
-            Outcome::Stored { tracking_id, .. } => tracking_id,
+            Outcome::Stored { seq, tracking_id } => {
+                if let Some(slot) = ring.ahead_of(seq) {
+                    prefetch(slot);
+                }
+                tracking_id
+            }
             Outcome::Dropped(_) => 0,
         }
     }

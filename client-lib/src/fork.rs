@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nrt_trace_shm::{process as host, threads};
+use nrt_trace_shm::{inherited, process as host, threads};
 
 use crate::tracer::Options;
 use crate::{background, environment, process};
@@ -34,9 +34,26 @@ pub(crate) fn remember(options: &Options) {
 /// Runs in a forked child, on its only thread, before `fork` returns.
 extern "C" fn in_child() {
     process::wipe();
-    threads::forget_all();
+    inherited::replace_all();
+    threads::forget_others();
     if FOLLOW.load(Ordering::Relaxed) {
         attach_again();
+    }
+}
+
+/// Starts attaching, whether or not anybody asked for it before. For calls that may allocate.
+pub(crate) fn attach_now() {
+    remember(&Options::default());
+    attach_again();
+}
+
+/// How many NeuronCores this process has, as far as anybody says; the daemon's default where nobody does.
+pub(crate) fn cores() -> usize {
+    const DEFAULT_CORES: usize = 8;
+    let program = OPTIONS.get().map_or(&[][..], |options| &options.cores);
+    match environment::visible_cores(program).len() {
+        0 => DEFAULT_CORES,
+        cores => cores.min(nrt_trace_abi::MAX_NCS),
     }
 }
 

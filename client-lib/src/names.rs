@@ -41,7 +41,7 @@ impl SharedNames {
         let layout = StringTableLayout::new(bytes).ok_or(ShmError::BadSize { bytes })?;
         memfd::check(fd, bytes)?;
         Ok(Self {
-            mapping: WriteMapping::map(fd, bytes)?,
+            mapping: WriteMapping::map(fd, bytes)?.not_for_children(),
             layout,
         })
     }
@@ -96,6 +96,34 @@ fn note(id: u64) -> bool {
 )]
 const fn home(id: u64) -> usize {
     id as usize % KNOWN.len()
+}
+
+/// The names of this process, in the order in which they were interned.
+#[derive(Debug)]
+pub struct Names(StringCursor);
+
+impl Names {
+    /// From the first one on.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(StringCursor::new(local_layout()))
+    }
+
+    /// Calls `sink` for each name that came since the last time, with its id. A name is there before any event that was
+    /// emitted after it was interned.
+    pub fn more(&mut self, mut sink: impl FnMut(u64, &str)) {
+        self.0.poll(&LOCAL[..], |id, bytes, _| {
+            if let Ok(text) = std::str::from_utf8(bytes) {
+                sink(id, text);
+            }
+        });
+    }
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 fn local_layout() -> StringTableLayout {

@@ -7,6 +7,7 @@ use nrt_trace_shm::page::{MappedPage, WipedOnFork};
 use nrt_trace_shm::publish::Published;
 
 use crate::names::SharedNames;
+use crate::own;
 use crate::segment::Segment;
 
 /// The control page; zeros (every gate closed) while there is no daemon.
@@ -41,6 +42,8 @@ pub(crate) enum Status {
     Arming = 4,
     /// Events are being recorded.
     Armed = 5,
+    /// There is no daemon, and events are being recorded in rings of the process's own making.
+    Embedded = 6,
 }
 
 /// The instance number: 0 while this process has never been attached.
@@ -77,6 +80,7 @@ pub(crate) fn status() -> Status {
         3 => Status::Attached,
         4 => Status::Arming,
         5 => Status::Armed,
+        6 => Status::Embedded,
         _ => Status::Idle,
     }
 }
@@ -87,21 +91,40 @@ pub(crate) fn set_status(status: Status) {
 
 /// Claims the right to start the background thread: true once for each process.
 pub(crate) fn claim_start() -> bool {
-    let (idle, connecting) = (Status::Idle as u64, Status::Connecting as u64);
-    OWN.get()
-        .0
-        .1
-        .compare_exchange(idle, connecting, Ordering::AcqRel, Ordering::Relaxed)
+    change(Status::Idle, Status::Connecting)
+}
+
+/// Claims the right to connect, for the background thread; false while the process has rings of its own making. Whoever
+/// has this right or the other one is alone with the control page and the segment.
+pub(crate) fn claim_connect() -> bool {
+    status() == Status::Connecting || change(Status::NoDaemon, Status::Connecting)
+}
+
+/// Claims the right to have rings of the process's own making: where there is no daemon, and nobody is connecting to one.
+pub(crate) fn claim_embedded() -> bool {
+    change(Status::NoDaemon, Status::Embedded)
+}
+
+/// Gives that right back.
+pub(crate) fn release_embedded() {
+    let _was_there = change(Status::Embedded, Status::NoDaemon);
+}
+
+fn change(from: Status, to: Status) -> bool {
+    let word = &OWN.get().0.1;
+    word.compare_exchange(from as u64, to as u64, Ordering::AcqRel, Ordering::Relaxed)
         .is_ok()
 }
 
 /// Has the kernel wipe the statics in forked children; false if it can't.
 pub(crate) fn protect_from_fork() -> bool {
-    OWN.protect().is_ok()
+    // Both, whatever becomes of the first.
+    OWN.protect().is_ok() & own::protect_from_fork()
 }
 
 /// What the kernel's wipe does, by hand, for kernels that can't, in a child that has just been forked.
 pub(crate) fn wipe() {
+    own::forget();
     OWN.get().0.0.store(0, Ordering::Relaxed);
     OWN.get().0.1.store(Status::Idle as u64, Ordering::Relaxed);
     // Leaked on purpose: the parent's mapping stays, unused, until this process ends or calls exec.

@@ -1,6 +1,7 @@
 //! A run's segment, as this process maps it.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nrt_trace_abi::layout::{SegmentLayout, segment};
@@ -30,6 +31,7 @@ impl Segment {
     pub(crate) fn map(fd: &OwnedFd, bytes: u64, generation: u64) -> Result<Self, BadSegment> {
         memfd::check(fd, bytes).map_err(BadSegment::Shm)?;
         let mapping = WriteMapping::map(fd, bytes).map_err(BadSegment::Shm)?;
+        let mapping = mapping.not_for_children();
         let header = mapping
             .words()
             .first_chunk::<{ segment::HEADER_WORDS }>()
@@ -48,7 +50,7 @@ impl Segment {
     }
 
     /// The memory with the rings in it.
-    pub(crate) fn mapping(&self) -> &WriteMapping {
+    pub(crate) fn mapping(&self) -> &Arc<WriteMapping> {
         self.rings.mapping()
     }
 

@@ -1,10 +1,13 @@
 //! A connection to the daemon: attach, arm, disarm.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nrt_trace_abi::message::{
-    self, Arm, Armed, BadMessage, Disarm, Disarmed, Go, Hello, MAX_BYTES, Message, Refuse, Welcome,
+    self, Arm, Armed, BadMessage, Disarm, Disarmed, Go, Hello, MAX_BYTES, MAX_HANDED_BACK, Message,
+    OwnAnswer, Refuse, Welcome,
 };
 use nrt_trace_ring::step;
 use nrt_trace_shm::publish::Retired;
@@ -17,7 +20,7 @@ use crate::names::{self, SharedNames};
 use crate::process::{self, CONTROL, Status};
 use crate::segment::{BadSegment, Segment};
 use crate::tracer::Options;
-use crate::{environment, log};
+use crate::{environment, log, own};
 
 /// How long the daemon may take to answer Hello.
 const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
@@ -78,6 +81,10 @@ pub(crate) struct Kept {
     alone_since: Option<Instant>,
     /// Pages of the published segment that are still to be entered.
     ahead: Option<Ahead>,
+    /// The rings of the last runs, for a next daemon: it has no others to go on with.
+    held: VecDeque<OwnedFd>,
+    /// The run whose rings are published; 0 for none.
+    armed: u64,
     /// Last housekeeping.
     kept_at: Instant,
 }
@@ -94,6 +101,8 @@ impl Kept {
             orphan_keep: Duration::from_secs(600),
             alone_since: None,
             ahead: None,
+            held: VecDeque::new(),
+            armed: 0,
             kept_at: Instant::now(),
         }
     }
@@ -101,12 +110,23 @@ impl Kept {
     /// Takes the published segment away; true if no thread can be writing it any more.
     fn retire_segment(&mut self) -> bool {
         self.ahead = None;
+        self.armed = 0;
         let Some(old) = process::segment().replace(None) else {
             return true;
         };
         self.retired.push(old);
         self.collect(Instant::now() + LEAVE_TIMEOUT);
         self.retired.is_empty()
+    }
+
+    /// Keeps a run's rings for a next daemon. The daemon takes the memory behind them back when it has no more use for
+    /// it, so that a descriptor is all that is held.
+    fn hold(&mut self, generation: u64, fd: OwnedFd) {
+        if self.held.len() == MAX_HANDED_BACK {
+            self.held.pop_front();
+        }
+        self.held.push_back(fd);
+        self.armed = generation;
     }
 
     /// Unmaps what nobody uses any more.
@@ -148,6 +168,12 @@ impl Kept {
         threads::sweep();
     }
 
+    /// Called while the process has rings of its own making: the pages of a daemon's need not be entered any more.
+    pub(crate) fn rest(&mut self) {
+        self.ahead = None;
+        self.tick();
+    }
+
     /// Called while there is no connection: after the time that the daemon told, stop capturing and unmap.
     pub(crate) fn without_daemon(&mut self, now: Instant) {
         let since = *self.alone_since.get_or_insert(now);
@@ -163,15 +189,19 @@ impl Kept {
 /// An attached connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    fd: OwnedFd,
+    /// Shared with threads that ask the daemon for something.
+    fd: Arc<OwnedFd>,
 }
 
 impl Session {
     /// Says Hello and takes what the daemon shares.
     pub(crate) fn attach(fd: OwnedFd, options: &Options, keep: &mut Kept) -> Result<Self, Ended> {
-        let session = Self { fd };
+        let session = Self { fd: Arc::new(fd) };
         step::at("attach:connected");
-        socket::send(&session.fd, hello(options).as_bytes(), &[])?;
+        let mut hello = hello(options);
+        hello.armed_generation = keep.armed;
+        let rings: Vec<_> = keep.held.iter().map(AsFd::as_fd).collect();
+        socket::send(&session.fd, hello.as_bytes(), &rings)?;
         step::at("attach:hello");
         if !session.readable(WELCOME_TIMEOUT)? {
             return Err(Ended::Timeout);
@@ -192,22 +222,28 @@ impl Session {
         memfd::check(&page, control::BYTES)?;
         let table = SharedNames::map(&table, welcome.string_bytes)?;
 
-        // Closed gates first, then what an earlier daemon left goes.
+        let goes_on = welcome.run_follows == Welcome::RUN_GOES_ON && keep.armed != 0;
+        // One page takes the other's place between two emits. Either its gates are open for the rings that are there, or
+        // they are closed, and then what an earlier daemon left goes.
         CONTROL.map(&page)?;
         step::at("attach:page");
         keep.alone_since = None;
         keep.orphan_keep = Duration::from_secs(welcome.orphan_keep_s.into());
-        keep.retire_segment();
-        process::new_instance();
+        own::parted();
+        if !goes_on {
+            keep.retire_segment();
+            process::new_instance();
+        }
         keep.retired_names
             .extend(process::names().replace(Some(Box::new(table))));
         step::at("attach:names");
         names::share_all();
         step::at("attach:shared");
-        process::set_status(if welcome.run_follows == 0 {
-            Status::Attached
-        } else {
-            Status::Arming
+        own::connected(&session.fd);
+        process::set_status(match welcome.run_follows {
+            0 => Status::Attached,
+            _ if goes_on => Status::Armed,
+            _ => Status::Arming,
         });
         log::write(
             log::DEBUG,
@@ -242,7 +278,7 @@ impl Session {
                 let Ok([fd]) = <[OwnedFd; 1]>::try_from(fds) else {
                     return Err(Ended::Descriptors(0));
                 };
-                self.arm(&arm, &fd, keep)
+                self.arm(&arm, fd, keep)
             }
             Go::KIND => {
                 message::parse::<Go>(packet)?;
@@ -268,15 +304,19 @@ impl Session {
                 };
                 Ok(socket::send(&self.fd, answer.as_bytes(), &[])?)
             }
+            OwnAnswer::KIND => {
+                own::answered(message::parse(packet)?);
+                Ok(())
+            }
             kind => Err(Ended::Message(BadMessage::Kind { kind })),
         }
     }
 
     /// Maps a run's segment and publishes it; the gates open only after the daemon has our answer.
-    fn arm(&self, arm: &Arm, fd: &OwnedFd, keep: &mut Kept) -> Result<(), Ended> {
+    fn arm(&self, arm: &Arm, fd: OwnedFd, keep: &mut Kept) -> Result<(), Ended> {
         step::at("arm:received");
         keep.retire_segment();
-        let errno = match Segment::map(fd, arm.segment_bytes, arm.generation) {
+        let errno = match Segment::map(&fd, arm.segment_bytes, arm.generation) {
             Ok(segment) => {
                 log::write(
                     log::DEBUG,
@@ -284,9 +324,11 @@ impl Session {
                 );
                 step::at("arm:mapped");
                 keep.ahead = Ahead::start(&segment);
+                own::armed(&segment);
                 process::set_status(Status::Arming);
                 keep.retired
                     .extend(process::segment().replace(Some(Box::new(segment))));
+                keep.hold(arm.generation, fd);
                 0
             }
             Err(BadSegment::Shm(error)) => {

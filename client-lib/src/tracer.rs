@@ -140,7 +140,7 @@ fn wait(timeout: Duration, give_up: bool) -> bool {
     let deadline = Instant::now() + timeout;
     loop {
         match process::status() {
-            Status::Armed => return true,
+            Status::Armed | Status::Embedded => return true,
             Status::Idle | Status::NoDaemon | Status::Attached if give_up => return false,
             _ if Instant::now() >= deadline => return false,
             _ => std::thread::sleep(Duration::from_micros(100)),

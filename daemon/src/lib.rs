@@ -37,6 +37,7 @@ mod registry;
 mod rpc;
 mod run;
 pub mod service;
+mod state;
 #[cfg(feature = "steps")]
 pub mod step;
 mod strings;

@@ -43,7 +43,7 @@ struct Pool {
 struct Segments {
     /// By generation.
     live: BTreeMap<u64, Arc<Segment>>,
-    /// To be freed.
+    /// To be freed, and their memory taken from whoever has them mapped.
     dead: Vec<Arc<Segment>>,
 }
 
@@ -74,7 +74,8 @@ impl Memory {
         self.pool.resident.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Frees a segment as soon as nobody else uses it.
+    /// Frees a segment as soon as nobody else in this daemon uses it, and takes its memory from the process too: that
+    /// keeps descriptors for a next daemon, and whoever asks for rings again and again must not keep their memory.
     pub(crate) fn free(&self, segment: Arc<Segment>) {
         let mut segments = self.pool.lock();
         segments.live.remove(&segment.generation());
@@ -113,7 +114,18 @@ impl Pool {
     /// Frees what nobody uses any more; true if there was something.
     fn free(&self) -> bool {
         let dead = std::mem::take(&mut self.lock().dead);
-        !dead.is_empty() // dropped here, without the lock
+        let (mut freed, mut used) = (false, Vec::new());
+        for segment in dead {
+            match Arc::try_unwrap(segment) {
+                Ok(segment) => {
+                    segment.give_back();
+                    freed = true;
+                }
+                Err(segment) => used.push(segment), // a fetch is reading it, or it is on its way to its process
+            }
+        }
+        self.lock().dead.extend(used);
+        freed
     }
 
     fn count(&self) -> (u64, u64) {

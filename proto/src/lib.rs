@@ -5,15 +5,21 @@
 /// `nrt.trace.v1`.
 #[expect(
     missing_docs,
-    unused_qualifications,
-    clippy::missing_errors_doc,
     clippy::doc_markdown,
-    clippy::allow_attributes,
-    clippy::allow_attributes_without_reason,
     reason = "generated code; its documentation is in the .proto files"
 )]
+#[cfg_attr(
+    feature = "grpc",
+    expect(
+        unused_qualifications,
+        clippy::missing_errors_doc,
+        clippy::allow_attributes,
+        clippy::allow_attributes_without_reason,
+        reason = "generated code of client and server"
+    )
+)]
 pub mod v1 {
-    tonic::include_proto!("nrt.trace.v1");
+    include!(concat!(env!("OUT_DIR"), "/nrt.trace.v1.rs"));
 }
 
 /// Version of the [`v1::TracePart`] stream, in [`v1::FetchBegin::format_version`].

@@ -29,13 +29,14 @@ struct hello {
     uint32_t claimed_pid;
     uint16_t visible_len, name_len, token_len, exe_len;
     uint32_t reserved;
+    uint64_t armed_generation;
     uint16_t visible[256];
     char name[128], token[128], exe[256];
 };
 struct armed { struct header header; uint64_t generation; uint32_t error, reserved; };
 
 #define MAGIC 0x4D54524Eu /* "NRTM" */
-#define ABI 1
+#define ABI 2
 
 static void tried(const char *what, int refused) {
     printf("%s: %s\n", what, refused ? "refused" : "DONE");

@@ -191,6 +191,7 @@ fn ring_document(account: &v1::RingAccount) -> serde_json::Value {
         "dropped_lapped": account.dropped_lapped,
         "dropped_seq": account.dropped_seq,
         "abandoned": account.abandoned,
+        "skipped": account.skipped,
         "exact": account.exact,
     })
 }

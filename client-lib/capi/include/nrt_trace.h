@@ -9,7 +9,7 @@
  *
  * Environment: NRT_TRACE_DISABLE=1 turns the library off; NRT_TRACE_WAIT_MS=n makes loading it wait, at most n ms, until
  * events are recorded; NRT_TRACE_PRODUCER_SOCKET names the daemon's socket; NRT_TRACE_LOG=warn or debug lets the
- * background thread write to standard error.
+ * library write to standard error what it does, from its background thread and from calls that don't emit.
  *
  * Generated from the event table; do not edit.
  */
@@ -538,6 +538,25 @@ const volatile uint64_t *nrt_trace_gates(void);
 
 /** Waits at most timeout_ms until events of this process are recorded; true if they are. Not for signal handlers. */
 bool nrt_trace_wait_armed(uint32_t timeout_ms);
+
+/** How bad it is what a line of the log says. */
+typedef enum nrt_trace_log_level {
+    NRT_TRACE_LOG_ERROR = 0, /**< a mistake of the program's */
+    NRT_TRACE_LOG_WARN = 1,  /**< something is not as it should be */
+    NRT_TRACE_LOG_DEBUG = 2  /**< a step was taken */
+} nrt_trace_log_level_t;
+
+/** Takes a line of the log, without a line end. */
+typedef void (*nrt_trace_log_callback_t)(nrt_trace_log_level_t level, const char *line, void *user);
+
+/**
+ * Gives every line of the log to callback, whatever NRT_TRACE_LOG says, in place of standard error; NULL goes back to
+ * standard error. Emitting never logs.
+ *
+ * callback is called on any thread, the library's own among them, and may be called once more shortly after another one
+ * took its place: it and user must stay for as long as the program runs. It must not call this library.
+ */
+void nrt_trace_set_log_callback(nrt_trace_log_callback_t callback, void *user);
 
 /**
  * True while an event of this type on this NeuronCore would be recorded: a load and a test, without a call, so that what

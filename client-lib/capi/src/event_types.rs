@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
+use nrt_trace_client::log;
 use nrt_trace_model::{Category, EventType, Status};
 
 use crate::boundary::{guarded, put, status};
@@ -66,6 +67,11 @@ pub unsafe extern "C" fn nrt_sys_trace_free_event_types(
 /// The category of a type.
 #[unsafe(no_mangle)]
 pub extern "C" fn nrt_sys_trace_get_event_type_category(event_type: c_int) -> u32 {
+    if Category::of_value(event_type.into()) == Category::Unknown {
+        guarded((), || {
+            log::say(0, &format!("Unknown event type: {event_type}"))
+        });
+    }
     // The enum is unsigned in C; as an int, what lies above its middle is negative, and no type either way.
     Category::of_value(event_type.into()) as u32
 }

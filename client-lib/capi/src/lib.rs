@@ -12,8 +12,12 @@ mod boundary;
 pub mod buffer;
 mod c_array;
 pub mod config;
+mod document;
+pub mod drain;
 pub mod event_types;
 pub mod fetch_options;
+pub mod log_callback;
+pub mod session;
 pub mod shard;
 pub mod strings_db;
 

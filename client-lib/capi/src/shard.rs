@@ -1,13 +1,40 @@
 //! A table of names by id, which grows without ending the process when memory runs out.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, TryReserveError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use nrt_trace_client::log;
+
+/// The level of a warning.
+const WARN: u8 = 1;
 
 type Names = HashMap<u64, String>;
 
 /// `nrt_interned_string_db_shard_t`. C programs share shards between threads, so each has its lock.
 #[derive(Debug, Default)]
 pub struct Shard(Mutex<Names>);
+
+/// An id with two names.
+#[derive(Debug)]
+struct Conflict(String);
+
+impl Conflict {
+    /// `None` if the two are the same, or nobody wants to know.
+    fn of(id: u64, first: &str, second: &str) -> Option<Self> {
+        let wanted = first != second && log::is_on(WARN);
+        wanted.then(|| {
+            Self(format!(
+                "conflicting id {id} with name {first} and {second}"
+            ))
+        })
+    }
+
+    /// Says so; without a lock, since whoever listens may use the shard.
+    fn tell(&self) {
+        log::say(WARN, &self.0);
+    }
+}
 
 /// A copy of a string.
 fn copy(text: &str) -> Result<String, TryReserveError> {
@@ -24,7 +51,10 @@ impl Shard {
     /// If memory ran out; then nothing changed.
     pub(crate) fn register(&self, id: u64, name: &str) -> Result<(), TryReserveError> {
         let mut names = self.names();
-        if names.contains_key(&id) {
+        if let Some(first) = names.get(&id) {
+            let conflict = Conflict::of(id, first, name);
+            drop(names);
+            conflict.iter().for_each(Conflict::tell);
             return Ok(());
         }
         let name = copy(name)?;
@@ -58,9 +88,17 @@ impl Shard {
         let entries = from.entries()?;
         let mut names = self.names();
         names.try_reserve(entries.len())?;
+        let mut conflicts = Vec::new();
         for (id, name) in entries {
-            names.entry(id).or_insert(name);
+            match names.entry(id) {
+                Entry::Occupied(first) => conflicts.extend(Conflict::of(id, first.get(), &name)),
+                Entry::Vacant(place) => {
+                    place.insert(name);
+                }
+            }
         }
+        drop(names);
+        conflicts.iter().for_each(Conflict::tell);
         Ok(())
     }
 

@@ -30,7 +30,7 @@ pub mod record;
 pub mod stamp;
 
 /// Version of everything in this crate. A daemon and a library with different versions refuse each other by name.
-pub const ABI_VERSION: u16 = 1;
+pub const ABI_VERSION: u16 = 2;
 
 /// NeuronCore contexts per process.
 pub const MAX_NCS: usize = 256;

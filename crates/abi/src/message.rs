@@ -9,6 +9,13 @@
 //!     │ ◀──────────────────────────────── Go    │   the gates are open
 //!     │ ◀──────────────────────────── Disarm    │   the gates are closed
 //!     │ Disarmed ─────────────────────────────▶ │   no thread is inside an emit any more
+//!
+//!     │ StartOwn ─────────────────────────────▶ │   the process wants a capture of its own
+//!     │ ◀─────────── Arm, Armed, Go as above    │   unless its rings are there already: then it joins
+//!     │ ◀──────────────────────────── OwnAnswer │
+//!     │ StopOwn ──────────────────────────────▶ │
+//!     │ ◀──────────────────────────── Disarm    │   unless it had joined
+//!     │ ◀──────────────────────────── OwnAnswer │
 //! ```
 //!
 //! Every message is a fixed-size struct that starts with a [`Header`]; all numbers are little-endian and there is no
@@ -26,6 +33,9 @@ pub const MAGIC: u32 = u32::from_le_bytes(*b"NRTM");
 
 /// Bytes of the largest message.
 pub const MAX_BYTES: usize = size_of::<Hello>();
+
+/// Segments that a Hello can bring.
+pub const MAX_HANDED_BACK: usize = 8;
 
 /// Starts every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -90,6 +100,9 @@ pub struct Hello {
     pub exe_len: u16,
     /// Zero.
     pub reserved: u32,
+    /// The run whose rings this process still writes, from an earlier daemon; 0 for none. Rings of earlier daemons travel
+    /// with the message, [`MAX_HANDED_BACK`] at most.
+    pub armed_generation: u64,
     /// Host cores that the process sees; its NC index k is `visible[k]`.
     pub visible: [u16; MAX_NCS],
     /// Name that the program gave itself, UTF-8.
@@ -108,7 +121,8 @@ pub struct Welcome {
     pub header: Header,
     /// The daemon's number for this attach.
     pub producer_id: u32,
-    /// 1 if a run covers this producer and an Arm follows, else 0: whoever waits to be armed need not wait for 0.
+    /// 1 if a run covers this producer and an Arm follows, [`Welcome::RUN_GOES_ON`] if it keeps the rings that it handed
+    /// back, else 0: whoever waits to be armed need not wait for 0.
     pub run_follows: u32,
     /// How long the library keeps an armed segment without a daemon.
     pub orphan_keep_s: u32,
@@ -204,6 +218,57 @@ pub struct Disarmed {
     pub reserved: u32,
 }
 
+/// Library to daemon: begin a capture of this process alone, which the process reads itself.
+///
+/// Who asks is the connection's process; the message says nothing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct StartOwn {
+    /// Kind 9.
+    pub header: Header,
+    /// Comes back in [`OwnAnswer::request`].
+    pub request: u64,
+    /// Slots of each ring. Where rings are there already they keep their size.
+    pub max_events_per_nc: u64,
+    /// Event types, a bit each; bits that no type has are ignored.
+    pub types: u64,
+    /// NCs by the process's own index: bit `nc % 64` of word `nc / 64`.
+    pub ncs: [u64; MAX_NCS / 64],
+}
+
+/// Library to daemon: end the capture that [`StartOwn`] began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct StopOwn {
+    /// Kind 10.
+    pub header: Header,
+    /// Comes back in [`OwnAnswer::request`].
+    pub request: u64,
+}
+
+/// Daemon to library: what came of a [`StartOwn`] or [`StopOwn`].
+///
+/// For a start it comes when the gates are open, for a stop after the Disarm, so that the library has done all that
+/// follows from it when it reads this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct OwnAnswer {
+    /// Kind 11.
+    pub header: Header,
+    /// The number of the request.
+    pub request: u64,
+    /// An `NRT_STATUS`: 0 when it was done.
+    pub status: u32,
+    /// 1 if the capture shares the rings of a run that was on before.
+    pub joined: u32,
+    /// Bytes of `text` that hold.
+    pub text_len: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// What a log should say of it, UTF-8; empty when nothing is worth saying.
+    pub text: [u8; 200],
+}
+
 macro_rules! messages {
     ($($name:ident $kind:literal $fds:literal),* $(,)?) => {$(
         impl Message for $name {
@@ -215,6 +280,7 @@ macro_rules! messages {
 
 messages! {
     Hello 1 0, Welcome 2 2, Refuse 3 0, Arm 4 1, Armed 5 0, Go 6 0, Disarm 7 0, Disarmed 8 0,
+    StartOwn 9 0, StopOwn 10 0, OwnAnswer 11 0,
 }
 
 /// What is wrong with a packet.
@@ -290,6 +356,11 @@ pub fn parse<M: Message>(packet: &[u8]) -> Result<M, BadMessage> {
         .ok_or(BadMessage::Length {
             bytes: packet.len(),
         })
+}
+
+impl Welcome {
+    /// [`Welcome::run_follows`] of a process that goes on with the rings that it has.
+    pub const RUN_GOES_ON: u32 = 2;
 }
 
 impl Hello {
@@ -386,6 +457,34 @@ impl Refuse {
     }
 }
 
+impl StartOwn {
+    /// Whether NC `nc` is wanted.
+    #[must_use]
+    pub const fn wants(&self, nc: usize) -> bool {
+        nc < MAX_NCS && self.ncs[nc / 64] >> (nc % 64) & 1 != 0
+    }
+}
+
+impl OwnAnswer {
+    /// An answer with what a log should say of it.
+    #[must_use]
+    pub fn new(request: u64, status: u32, joined: bool, say: &str) -> Self {
+        let mut answer = Self::new_zeroed();
+        answer.header = Self::header();
+        answer.request = request;
+        answer.status = status;
+        answer.joined = u32::from(joined);
+        answer.text_len = u32::from(copy_text(&mut answer.text, say));
+        answer
+    }
+
+    /// What a log should say of it, if it is UTF-8.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        text(&self.text, self.text_len as usize)
+    }
+}
+
 #[expect(
     clippy::cast_possible_truncation,
     reason = "fields are shorter than 2^16"
@@ -465,5 +564,25 @@ mod tests {
         hello.name_len = u16::MAX;
         assert_eq!(hello.visible().len(), MAX_NCS);
         assert_eq!(hello.name(), None);
+    }
+
+    #[test]
+    fn a_capture_of_its_own_asks_for_ncs_below_256_whatever_the_words_say() {
+        let mut start = StartOwn::new_zeroed();
+        start.header = StartOwn::header();
+        start.ncs = [1, 0, 0, 1 << 63];
+        let back: StartOwn = parse(start.as_bytes()).unwrap();
+        let wanted: Vec<_> = (0..1000).filter(|&nc| back.wants(nc)).collect();
+        assert_eq!(wanted, [0, 255]);
+    }
+
+    #[test]
+    fn an_answer_reads_back_and_its_length_does_not_reach_past_its_field() {
+        let mut answer = OwnAnswer::new(7, 4, true, &"é".repeat(200));
+        let back: OwnAnswer = parse(answer.as_bytes()).unwrap();
+        assert_eq!((back.request, back.status, back.joined), (7, 4, 1));
+        assert_eq!(back.text().unwrap().len(), 200);
+        answer.text_len = 201;
+        assert_eq!(answer.text(), None);
     }
 }

@@ -12,10 +12,13 @@
 //! driven by derive took three times as long.
 
 mod document;
+#[cfg(feature = "read")]
 mod event;
+#[cfg(feature = "read")]
 mod fields;
 mod pen;
 mod plan;
+#[cfg(feature = "read")]
 mod read;
 mod text;
 
@@ -29,9 +32,11 @@ use nrt_trace_proto::v1::{
 };
 
 use self::document::{Document, RingText};
-use crate::resolve::Resolver;
+use crate::resolve::{Learned, Resolver};
 
+#[cfg(feature = "read")]
 pub use self::event::{EventName, JsonEvent};
+#[cfg(feature = "read")]
 pub use self::read::{JsonError, read_json};
 
 /// When events carry `process_id`.
@@ -59,6 +64,13 @@ pub struct JsonOptions {
     pub names: bool,
 }
 
+/// What a document's events told of executions, for the next document of the same rings: a reader that consumes as it goes
+/// finds there what its events refer to. At most 65,536 executions a ring.
+#[derive(Debug, Default)]
+pub struct Memory {
+    rings: HashMap<(u32, u32), Learned>,
+}
+
 /// Writes the parts of one fetch, or of a regrouped recording, as a JSON document.
 ///
 /// Memory: the names, 65,536 executions and at most 65,536 held events of one ring.
@@ -72,6 +84,7 @@ pub struct JsonWriter<W: Write> {
     ring: Option<Ring>,
     /// What the last ring's events were resolved with, empty: its memory serves the next ring.
     spare: Option<Resolver<Record>>,
+    memory: Option<Memory>,
 }
 
 /// What of a producer its events show.
@@ -100,6 +113,15 @@ impl<W: Write> JsonWriter<W> {
             announced: 0,
             ring: None,
             spare: None,
+            memory: None,
+        }
+    }
+
+    /// A document that goes on where another one of the same rings ended.
+    pub fn remembering(writer: W, options: JsonOptions, memory: Memory) -> Self {
+        Self {
+            memory: Some(memory),
+            ..Self::new(writer, options)
         }
     }
 
@@ -143,6 +165,16 @@ impl<W: Write> JsonWriter<W> {
     pub fn finish(mut self) -> io::Result<W> {
         self.end_ring()?;
         self.document.finish()
+    }
+
+    /// [`JsonWriter::finish`], with what the document's events told for the next one.
+    ///
+    /// # Errors
+    /// Of the writer.
+    pub fn finish_remembering(mut self) -> io::Result<(W, Memory)> {
+        self.end_ring()?;
+        let memory = self.memory.take().unwrap_or_default();
+        Ok((self.document.finish()?, memory))
     }
 
     fn begin(&mut self, begin: &FetchBegin) -> io::Result<()> {
@@ -205,11 +237,23 @@ impl<W: Write> JsonWriter<W> {
             self.end_ring()?;
         }
         let text = self.ring_text(key);
-        let Self { ring, spare, .. } = self;
-        Ok(ring.get_or_insert_with(|| Ring {
-            key,
-            resolver: spare.take().unwrap_or_else(|| Resolver::new(true)),
-            text,
+        let Self {
+            ring,
+            spare,
+            memory,
+            ..
+        } = self;
+        Ok(ring.get_or_insert_with(|| {
+            let learned = memory.as_mut().and_then(|memory| memory.rings.remove(&key));
+            let resolver = match learned {
+                Some(learned) => Resolver::knowing(true, learned),
+                None => spare.take().unwrap_or_else(|| Resolver::new(true)),
+            };
+            Ring {
+                key,
+                resolver,
+                text,
+            }
         }))
     }
 
@@ -240,8 +284,12 @@ impl<W: Write> JsonWriter<W> {
             let document = &mut self.document;
             ring.resolver
                 .flush(&mut |record, resolved| document.event(record, resolved, &ring.text))?;
-            ring.resolver.clear();
-            self.spare = Some(ring.resolver);
+            if let Some(memory) = &mut self.memory {
+                memory.rings.insert(ring.key, ring.resolver.into_learned());
+            } else {
+                ring.resolver.clear();
+                self.spare = Some(ring.resolver);
+            }
         }
         Ok(())
     }

@@ -15,12 +15,18 @@
 
 mod format;
 pub mod json;
+#[cfg(feature = "native")]
 pub mod native;
 mod recent;
 mod resolve;
+#[cfg(feature = "summary")]
 pub mod summary;
 
 pub use format::{Format, UnknownFormat};
-pub use json::{JsonError, JsonEvent, JsonOptions, JsonWriter, ProcessIdMode, read_json};
+#[cfg(feature = "read")]
+pub use json::{JsonError, JsonEvent, read_json};
+pub use json::{JsonOptions, JsonWriter, Memory, ProcessIdMode};
+#[cfg(feature = "native")]
 pub use native::{NativeError, NativeReader, NativeWriter, Spool};
+#[cfg(feature = "summary")]
 pub use summary::{DurationStats, ProcessReport, Report, RingReport, Summary, Totals, TypeReport};

@@ -64,6 +64,13 @@ impl Item for Record {
     }
 }
 
+/// What the events of one ring told of executions, for a later document of the same ring.
+#[derive(Clone, Debug)]
+pub(crate) struct Learned {
+    executions: Recent<u32, Execution>,
+    begun: Recent<(u32, u64), u32>,
+}
+
 /// The events of one ring on their way to a sink.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolver<T> {
@@ -93,6 +100,25 @@ impl<T: Item> Resolver<T> {
         self.executions.clear();
         self.begun.clear();
         self.held.clear();
+    }
+
+    /// A resolver that knows what an earlier one learned.
+    pub(crate) fn knowing(models: bool, learned: Learned) -> Self {
+        let Learned { executions, begun } = learned;
+        Self {
+            executions,
+            begun,
+            held: VecDeque::new(),
+            models,
+        }
+    }
+
+    /// What it learned. What is held is gone: flush first.
+    pub(crate) fn into_learned(self) -> Learned {
+        Learned {
+            executions: self.executions,
+            begun: self.begun,
+        }
     }
 
     /// Takes in what earlier events said, before the records that need it. What is held stays until the next event.

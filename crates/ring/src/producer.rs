@@ -121,6 +121,22 @@ impl<'a> Producer<'a> {
         }
     }
 
+    /// The slot that will be written a few events after the one with number `seq`, in a ring too large for a CPU's own
+    /// caches: one to be brought there in time. `None` in a small ring, and at the end of a lap.
+    #[inline(always)]
+    #[must_use]
+    pub fn ahead_of(&self, seq: u64) -> Option<&'a [AtomicU64; SLOT_WORDS]> {
+        /// Events ahead: the two lines of a slot take about 100 ns to come, in which two threads write 4.
+        const EVENTS: u64 = 6;
+        /// Slots of a ring of 512 KiB, which stays in the second-level cache.
+        const SMALL: u64 = 4096;
+        if self.geometry.cap() <= SMALL {
+            return None;
+        }
+        let at = self.geometry.place(seq.wrapping_sub(1)).slot + EVENTS;
+        self.slots.get(usize::try_from(at).ok()?)
+    }
+
     /// Marks a slot as being written for index `i`, if its stamp allows that.
     #[inline]
     fn take(&self, stamp: &AtomicU64, i: u64) -> Result<(), DropCause> {
@@ -176,3 +192,32 @@ fn may_write(seen: u64, i: u64) -> Result<(), DropCause> {
 }
 
 const _: () = assert!(slot::RECORD + RECORD_WORDS == SLOT_WORDS);
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_ahead_is_told_in_large_rings_only() {
+        for (cap, known) in [(4096, false), (4097, true), (8192, true)] {
+            let geometry = Geometry::new(cap).unwrap();
+            let slots = usize::try_from(cap).unwrap() * SLOT_WORDS;
+            let words: Vec<_> = (0..ring::SLOTS + slots)
+                .map(|_| AtomicU64::new(0))
+                .collect();
+            let producer = Producer::new(&words, geometry).unwrap();
+            let slot_of = |slot: &[AtomicU64; SLOT_WORDS]| {
+                let first = producer.slots.as_ptr_range().start;
+                (slot.as_ptr() as usize - first as usize) / size_of_val(slot)
+            };
+            let ahead = |seq| producer.ahead_of(seq).map(slot_of);
+            assert_eq!(ahead(1), known.then_some(6), "{cap}");
+            assert_eq!(ahead(cap + 11), known.then_some(16), "{cap}");
+            assert_eq!(
+                ahead(cap - 6),
+                known.then_some(usize::try_from(cap).unwrap() - 1)
+            );
+            assert_eq!(ahead(cap - 5), None, "the lap ends");
+        }
+    }
+}

@@ -10,8 +10,10 @@
 //! | [`control`] | writing a control page | daemon |
 //! | [`strings`] | reading a string table | daemon |
 //! | [`page`] | a page of the program's own that the kernel wipes on fork, or that a file is mapped over | producer |
+//! | [`per_process`] | a value that a process makes once, and a forked child anew | producer |
 //! | [`threads`] | one word per thread that says "inside an emit" | producer |
 //! | [`publish`] | a pointer that is freed when no thread is inside any more | producer |
+//! | [`inherited`] | mappings that a forked child must not write | producer |
 //! | [`process`] | signal masks, fork handlers | producer |
 //!
 //! A mapping is a slice of 64-bit atomic words and nothing else: no byte slices, no references to structs, no mixed
@@ -23,12 +25,16 @@
     reason = "the one crate of the core that maps memory and talks to the kernel"
 )]
 
+#[cfg(test)]
+mod child;
 pub mod clock;
 pub mod control;
 mod error;
+pub mod inherited;
 pub mod mapping;
 pub mod memfd;
 pub mod page;
+pub mod per_process;
 pub mod process;
 pub mod publish;
 pub mod rings;

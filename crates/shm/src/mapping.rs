@@ -9,6 +9,7 @@ use nrt_trace_ring::LoadWord;
 use rustix::mm::Advice;
 
 use crate::ShmError;
+use crate::inherited::Noted;
 
 /// A word of a read-only mapping: it can be loaded and nothing else. (A store would be a page fault.)
 #[derive(Debug)]
@@ -38,7 +39,11 @@ impl LoadWord for ReadWord {
 
 /// A shared mapping that can be read and written.
 #[derive(Debug)]
-pub struct WriteMapping(MmapRaw);
+pub struct WriteMapping {
+    /// Dropped first.
+    noted: Option<Noted>,
+    raw: MmapRaw,
+}
 
 /// A shared mapping that can be read.
 #[derive(Debug)]
@@ -74,7 +79,16 @@ impl WriteMapping {
             .len(len)
             .map_raw(&fd.as_fd())
             .map_err(map_error("map a file for writing"))?;
-        Ok(Self(raw))
+        Ok(Self { noted: None, raw })
+    }
+
+    /// Has a child, should this process fork, not write it: see [`crate::inherited`].
+    #[must_use]
+    pub fn not_for_children(mut self) -> Self {
+        let start = self.raw.as_mut_ptr().cast();
+        // SAFETY: the mapping is whole, is only used as atomic words, and ends after the note, which is the first field.
+        self.noted = Some(unsafe { Noted::new(start, self.raw.len()) });
+        self
     }
 
     /// The mapped words.
@@ -86,7 +100,7 @@ impl WriteMapping {
         // isize, and it stays mapped while `self` is borrowed. Any bit pattern is an AtomicU64, and all accesses of
         // this process and of the others are atomic, so that there is no data race.
         unsafe {
-            std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() / size_of::<u64>())
+            std::slice::from_raw_parts(self.raw.as_ptr().cast(), self.raw.len() / size_of::<u64>())
         }
     }
 }
@@ -103,7 +117,7 @@ impl WriteMapping {
         if start == end {
             return Ok(());
         }
-        let at = self.0.as_mut_ptr().wrapping_add(start).cast();
+        let at = self.raw.as_mut_ptr().wrapping_add(start).cast();
         // SAFETY: the range lies within this mapping, which stays mapped during the call, and begins at a page. Populating
         // changes no contents and no permission: it does what a store to each page would do to the page table.
         unsafe { rustix::mm::madvise(at, end - start, Advice::LinuxPopulateWrite) }

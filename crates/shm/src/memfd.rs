@@ -32,10 +32,19 @@ pub fn create(name: &str, bytes: u64) -> Result<OwnedFd, ShmError> {
 /// # Errors
 /// The write failed, out of memory for one.
 pub fn write_words(fd: impl AsFd, words: &[u64]) -> Result<(), ShmError> {
+    write_words_at(fd, 0, words)
+}
+
+/// Writes `words` from word `first` of the file on, as [`write_words`].
+///
+/// # Errors
+/// The write failed, out of memory for one.
+pub fn write_words_at(fd: impl AsFd, first: usize, words: &[u64]) -> Result<(), ShmError> {
+    let start = first as u64 * 8;
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut done = 0;
     while done < bytes.len() {
-        match rustix::io::pwrite(&fd, &bytes[done..], done as u64) {
+        match rustix::io::pwrite(&fd, &bytes[done..], start + done as u64) {
             Ok(0) => {
                 return Err(ShmError::Os {
                     what: "write a memfd",
@@ -102,6 +111,26 @@ pub fn check(fd: impl AsFd, bytes: u64) -> Result<(), ShmError> {
 pub fn allocate(fd: impl AsFd, offset: u64, bytes: u64) -> Result<(), ShmError> {
     rustix::fs::fallocate(fd, FallocateFlags::KEEP_SIZE, offset, bytes)
         .map_err(ShmError::os("allocate memory for a segment"))
+}
+
+/// Gives the memory of the first `bytes` of the file back, whoever has it mapped; what is read there afterwards is zeros, and
+/// what is written takes memory of the writer's.
+///
+/// # Errors
+/// The file is sealed against writing.
+pub fn give_back(fd: impl AsFd, bytes: u64) -> Result<(), ShmError> {
+    let how = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
+    rustix::fs::fallocate(fd, how, 0, bytes)
+        .map_err(ShmError::os("give the memory of a segment back"))
+}
+
+/// Device and inode of the file: no other file of the same boot has both while it exists.
+///
+/// # Errors
+/// The descriptor can't be asked.
+pub fn identity(fd: impl AsFd) -> Result<(u64, u64), ShmError> {
+    let stat = rustix::fs::fstat(fd).map_err(ShmError::os("stat a segment"))?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// Bytes of memory that the file really takes.
@@ -175,5 +204,19 @@ mod tests {
         assert_eq!(resident_bytes(&fd).unwrap(), 0);
         allocate(&fd, 0, 1 << 16).unwrap();
         assert_eq!(resident_bytes(&fd).unwrap(), 1 << 16);
+    }
+
+    /// A process that keeps a file mapped must not keep its memory.
+    #[test]
+    fn memory_can_be_given_back_while_others_have_it_mapped() {
+        let fd = create("test", 1 << 20).unwrap();
+        seal_size(&fd).unwrap();
+        write_words_at(&fd, 100, &[5, 6]).unwrap();
+        allocate(&fd, 0, 1 << 20).unwrap();
+        let theirs = ReadMapping::map(&fd, 1 << 20).unwrap();
+        assert_eq!([99, 100, 101].map(|at| theirs.words()[at].get()), [0, 5, 6]);
+        give_back(&fd, 1 << 20).unwrap();
+        assert_eq!(resident_bytes(&fd).unwrap(), 0);
+        assert_eq!(theirs.words()[100].get(), 0);
     }
 }

@@ -163,6 +163,7 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use super::*;
+    use crate::child::in_child;
     use crate::control::ControlPage;
 
     #[test]
@@ -207,17 +208,8 @@ mod tests {
         static WORD: WipedOnFork<AtomicU64> = WipedOnFork::new(AtomicU64::new(0));
         WORD.protect().unwrap();
         WORD.get().store(42, Ordering::Relaxed);
-        // SAFETY: the child only loads a word and calls _exit, both allowed after fork in a threaded process.
-        let pid = unsafe { libc::fork() };
-        if pid == 0 {
-            let code = i32::from(WORD.get().load(Ordering::Relaxed) != 0);
-            // SAFETY: ends the child at once, without running anything of the parent's.
-            unsafe { libc::_exit(code) };
-        }
-        let mut status = 0;
-        // SAFETY: `pid` is our child, and `status` is valid for the call.
-        assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
-        assert_eq!(status, 0, "the child saw the parent's value");
+        let zero = in_child(|| WORD.get().load(Ordering::Relaxed) == 0);
+        assert!(zero, "the child saw the parent's value");
         assert_eq!(WORD.get().load(Ordering::Relaxed), 42);
     }
 }

@@ -1,9 +1,10 @@
 //! A segment's rings, ready to be written.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use nrt_trace_abi::MAX_NCS;
-use nrt_trace_abi::layout::SegmentLayout;
+use nrt_trace_abi::layout::{SLOT_WORDS, SegmentLayout};
 use nrt_trace_ring::Producer;
 
 use crate::WriteMapping;
@@ -14,7 +15,7 @@ use crate::WriteMapping;
 pub struct Rings {
     /// Views into `mapping`; `'static` stands for "as long as `mapping` is there", and [`Rings::get`] cuts it down.
     producers: [Padded; MAX_NCS],
-    mapping: WriteMapping,
+    mapping: Arc<WriteMapping>,
 }
 
 /// A line of its own, so that its address is a shift away.
@@ -28,10 +29,12 @@ impl Rings {
     pub fn new(mapping: WriteMapping, layout: &SegmentLayout) -> Option<Self> {
         let mut rings = Self {
             producers: [const { Padded(None) }; MAX_NCS],
-            mapping,
+            mapping: Arc::new(mapping),
         };
-        // SAFETY: the words lie in mapped memory, not in `rings`, so that moving `rings` does not move them; they stay mapped until `mapping` is dropped, which is when `producers`, a field of the same struct
-        // without drop code, ends too. `mapping` is never replaced, and `get` gives the views out for a borrow only.
+        // SAFETY: the words lie in mapped memory, not in `rings`, so that moving `rings` does not move them; they stay
+        // mapped for as long as anybody holds `mapping`, which this struct does until it is dropped, when `producers`,
+        // a field of it without drop code, ends too. `mapping` is never replaced, and `get` gives the views out for a
+        // borrow only.
         let words: &'static [AtomicU64] =
             unsafe { &*std::ptr::from_ref::<[AtomicU64]>(rings.mapping.words()) };
         for nc in layout.ncs() {
@@ -49,11 +52,29 @@ impl Rings {
         self.producers[usize::from(nc)].0.as_ref()
     }
 
-    /// The mapping that they lie in.
+    /// The mapping that they lie in; a clone of it stays when the rings go.
     #[must_use]
-    pub fn mapping(&self) -> &WriteMapping {
+    pub fn mapping(&self) -> &Arc<WriteMapping> {
         &self.mapping
     }
+}
+
+/// Has the CPU bring a slot's lines, which are to be written soon, without waiting for them.
+#[inline(always)]
+pub fn prefetch(slot: &[AtomicU64; SLOT_WORDS]) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that changes neither memory nor registers nor flags and can't fault; a CPU that does not know it
+    // takes it for a no-op. The addresses are those of the two lines of a slot.
+    unsafe {
+        core::arch::asm!(
+            "prefetchw byte ptr [{slot}]",
+            "prefetchw byte ptr [{slot} + 64]",
+            slot = in(reg) slot.as_ptr(),
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _no_hint = slot;
 }
 
 #[cfg(test)]

@@ -21,13 +21,17 @@
 //! and the store of `c` makes the word go `c+1, c+2` and back to `c+1`: still a change, and still odd while inside.
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, compiler_fence};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, compiler_fence};
 use std::time::{Duration, Instant};
 
 use nrt_trace_abi::clock::ClockParams;
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::process::{gettid, thread_exists};
+
+mod own;
+
+use own::{NEVER, Own};
 
 /// Threads that have a word of their own; more share one.
 pub const MAX_THREADS: usize = 4096;
@@ -68,90 +72,15 @@ static SWEEPS: AtomicU64 = AtomicU64::new(0);
 /// Selector value that no page has: nothing is cached.
 const NO_CLOCK: u64 = u64::MAX;
 
-/// [`Own::instance`] of a thread without a slot: no attach has this number. Not 0, which is the number of a process that
-/// is not attached, so that one comparison answers both questions.
-const NEVER: u64 = u64::MAX;
-
-/// What a thread knows of itself.
-#[derive(Debug)]
-#[repr(C)]
-struct Own {
-    /// Which attach of which process `slot` belongs to; [`NEVER`] for none.
-    instance: AtomicU64,
-    /// The thread's slot, once `instance` is another value.
-    slot: AtomicPtr<Slot>,
-    /// Which attach the thread found no slot in.
-    crowd: AtomicU64,
-    /// For the crowd: others have it in their slot.
-    tid: AtomicU64,
-    /// Value of [`SWEEPS`] when it last looked for a slot.
-    sweeps: AtomicU64,
-}
-
-#[cfg(target_arch = "x86_64")]
-mod tls {
-    //! Initial-exec thread-local storage, which stable Rust can't ask for. In a shared library a `thread_local!` costs
-    //! a call to `__tls_get_addr` (1.2 ns more), and its first use in a dlopened library calls malloc, which emit must
-    //! not do in a signal handler.
-
-    use super::Own;
-
-    core::arch::global_asm!(
-        ".pushsection .tdata.__nrt_trace_own,\"awT\",@progbits",
-        ".hidden __nrt_trace_own",
-        ".globl __nrt_trace_own",
-        ".type __nrt_trace_own, @object",
-        ".size __nrt_trace_own, 40",
-        ".p2align 3",
-        "__nrt_trace_own:",
-        ".quad -1",
-        ".zero 32",
-        ".popsection",
-    );
-
-    const _: () = assert!(size_of::<Own>() == 40 && align_of::<Own>() == 8);
-
-    #[inline]
-    pub(super) fn with<R>(f: impl FnOnce(&Own) -> R) -> R {
-        let own: *const Own;
-        // SAFETY: reads the thread pointer and the symbol's offset from it, which the loader has fixed; touches nothing
-        // else, and the result is the same at each execution in a thread.
-        unsafe {
-            core::arch::asm!(
-                "mov {own}, qword ptr fs:[0]",
-                "add {own}, qword ptr [rip + __nrt_trace_own@GOTTPOFF]",
-                own = out(reg) own,
-                options(pure, nomem, nostack),
-            );
+impl Own {
+    /// The thread's slot, if that says that it is inside.
+    fn interrupted_slot(&self) -> Option<&'static Slot> {
+        if self.instance.load(Ordering::Relaxed) == NEVER {
+            return None;
         }
-        // SAFETY: the symbol is 40 bytes (NEVER, then zeros), aligned to 8, in this thread's static TLS block, which
-        // outlives every call made on the thread. `Own` is five atomics, for which those are valid values, so a signal
-        // handler on the same thread may use it too.
-        f(unsafe { &*own })
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-mod tls {
-    //! Where initial-exec storage can't be asked for: a constant, drop-free thread-local.
-
-    use super::{AtomicPtr, AtomicU64, NEVER, Own};
-
-    thread_local! {
-        static OWN: Own = const {
-            Own {
-                instance: AtomicU64::new(NEVER),
-                slot: AtomicPtr::new(std::ptr::null_mut()),
-                crowd: AtomicU64::new(0),
-                tid: AtomicU64::new(0),
-                sweeps: AtomicU64::new(0),
-            }
-        };
-    }
-
-    #[inline]
-    pub(super) fn with<R>(f: impl FnOnce(&Own) -> R) -> R {
-        OWN.with(f)
+        // SAFETY: as in `enter_outermost`.
+        let slot: &'static Slot = unsafe { &*self.slot.load(Ordering::Relaxed) };
+        (slot.word.load(Ordering::Relaxed) & 1 == 1).then_some(slot)
     }
 }
 
@@ -191,7 +120,7 @@ enum Place {
 #[inline]
 #[must_use]
 pub fn enter_outermost(instance: u64, selector: u64) -> Option<Outermost> {
-    tls::with(|own| {
+    own::with(|own| {
         if own.instance.load(Ordering::Relaxed) != instance {
             return None;
         }
@@ -214,13 +143,17 @@ pub fn enter(instance: u64) -> Option<Inside> {
     if instance == 0 || instance == NEVER {
         return None;
     }
-    tls::with(|own| {
+    own::with(|own| {
         let place = match slot_of(own, instance) {
             Some(slot) => match Outermost::step_in(slot) {
                 Some(outermost) => Place::Outermost(outermost),
                 None => Place::Nested(slot, PhantomData),
             },
             None => {
+                // The thread's own count first: a child that is forked by a signal handler in between counts one too
+                // many, and keeps a mapping; one too few would lose it one.
+                let crowded = own.crowded.load(Ordering::Relaxed);
+                own.crowded.store(crowded + 1, Ordering::Relaxed);
                 // SeqCst: a full barrier, since the other side's membarrier was not meant for this word.
                 CROWD.fetch_add(1, Ordering::SeqCst);
                 Place::Crowd(PhantomData)
@@ -273,7 +206,14 @@ impl Drop for Outermost {
 impl Drop for Inside {
     fn drop(&mut self) {
         if let Place::Crowd(_) = self.0 {
-            CROWD.fetch_sub(1, Ordering::Release);
+            own::with(|own| {
+                let crowded = own.crowded.load(Ordering::Relaxed);
+                own.crowded.store(crowded - 1, Ordering::Relaxed);
+            });
+            // Not below 0, where a child that was forked in between has set it to the count above.
+            let _zero = CROWD.fetch_update(Ordering::Release, Ordering::Relaxed, |crowd| {
+                crowd.checked_sub(1)
+            });
         }
     }
 }
@@ -289,7 +229,7 @@ impl Within for Inside {
     fn tid(&self) -> u64 {
         match self.slot() {
             Some(slot) => slot.tid.load(Ordering::Relaxed),
-            None => tls::with(|own| own.tid.load(Ordering::Relaxed)),
+            None => own::with(|own| own.tid.load(Ordering::Relaxed)),
         }
     }
 }
@@ -467,14 +407,32 @@ pub fn sweep() {
     }
 }
 
-/// In a forked child, before anything is published in it: nobody but the calling thread exists, and it is outside.
-pub fn forget_all() {
-    for slot in &SLOTS[..HIGH.load(Ordering::Relaxed).min(MAX_THREADS)] {
-        slot.word.store(0, Ordering::Relaxed);
-        slot.owner.store(0, Ordering::Relaxed);
-    }
-    HIGH.store(0, Ordering::Relaxed);
-    CROWD.store(0, Ordering::Relaxed);
+/// In a forked child, before anything is published in it: the calling thread is the only one.
+///
+/// It may be inside all the same: in a signal handler that interrupted an emit. Then it stays so until that emit ends.
+pub fn forget_others() {
+    own::with(|own| {
+        let tid = gettid();
+        let interrupted = own.interrupted_slot();
+        let mut high = 0;
+        for (at, slot) in SLOTS[..HIGH.load(Ordering::Relaxed).min(MAX_THREADS)]
+            .iter()
+            .enumerate()
+        {
+            if interrupted.is_some_and(|mine| std::ptr::eq(mine, slot)) {
+                slot.owner
+                    .store(u64::from(tid) | 1 << 32, Ordering::Relaxed);
+                slot.tid.store(u64::from(tid), Ordering::Relaxed);
+                high = at + 1;
+            } else {
+                slot.word.store(0, Ordering::Relaxed);
+                slot.owner.store(0, Ordering::Relaxed);
+            }
+        }
+        HIGH.store(high, Ordering::Relaxed);
+        let crowded = own.crowded.load(Ordering::Relaxed);
+        CROWD.store(crowded, Ordering::Relaxed);
+    });
 }
 
 /// Registers this process for expedited barriers. False where the kernel or a sandbox refuses them: then
@@ -518,4 +476,68 @@ pub fn wait_until_left(deadline: Instant) -> bool {
         std::thread::sleep(Duration::from_micros(50));
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::child::in_child;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(20)
+    }
+
+    #[test]
+    fn a_child_forked_inside_leaves_once() {
+        assert!(barriers_work());
+        let mut inside = enter(3);
+        assert!(in_child(|| {
+            forget_others();
+            // Another number of the thread, and a new attach while it is inside: it is nested, and its slot stays.
+            let nested = enter(4);
+            let is_nested = matches!(nested, Some(Inside(Place::Nested(..))));
+            let tid = nested.as_ref().map(Within::tid);
+            drop(nested);
+            let counted = HIGH.load(Ordering::Relaxed) > 0
+                && SLOTS
+                    .iter()
+                    .filter(|s| s.word.load(Ordering::Relaxed) & 1 == 1)
+                    .count()
+                    == 1;
+            inside = None;
+            let left = wait_until_left(Instant::now());
+            is_nested && counted && left && tid == Some(u64::from(gettid()))
+        }));
+        drop(inside);
+    }
+
+    #[test]
+    fn a_child_forked_outside_has_no_slot() {
+        drop(enter(5));
+        assert!(in_child(|| {
+            forget_others();
+            let empty = HIGH.load(Ordering::Relaxed) == 0 && wait_until_left(soon());
+            let again = enter(6);
+            empty && matches!(again, Some(Inside(Place::Outermost(_))))
+        }));
+    }
+
+    #[test]
+    fn a_child_forked_in_the_crowd_leaves_once() {
+        own::with(|own| {
+            // As if every slot were taken.
+            own.crowd.store(7, Ordering::Relaxed);
+            own.sweeps
+                .store(SWEEPS.load(Ordering::Relaxed), Ordering::Relaxed);
+        });
+        let mut inside = enter(7);
+        assert!(matches!(inside, Some(Inside(Place::Crowd(_)))));
+        assert!(in_child(|| {
+            forget_others();
+            let counted = CROWD.load(Ordering::Relaxed) == 1;
+            inside = None;
+            counted && CROWD.load(Ordering::Relaxed) == 0 && wait_until_left(soon())
+        }));
+        drop(inside);
+    }
 }

@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 
 use nrt_trace_abi::geometry::Geometry;
 use nrt_trace_abi::layout::{StringTableLayout, ring, strings};
-use nrt_trace_abi::message::{self, Arm, Armed, Disarm, Disarmed, Go, Hello, Refuse, Welcome};
+use nrt_trace_abi::message::{
+    self, Arm, Armed, Disarm, Disarmed, Go, Hello, OwnAnswer, Refuse, StartOwn, StopOwn, Welcome,
+};
 use nrt_trace_ring::strings::StringCursor;
 use nrt_trace_ring::{Cursor, MAX_PENDING, Reader};
 use zerocopy::IntoBytes;
@@ -140,12 +142,20 @@ pub fn packet_survives(bytes: &[u8]) {
         )*};
     }
     try_kinds!(Hello, Welcome, Refuse, Arm, Armed, Go, Disarm, Disarmed);
+    try_kinds!(StartOwn, StopOwn, OwnAnswer);
     assert!(kinds.len() <= 1, "{kinds:?}");
     if let Ok(hello) = message::parse::<Hello>(bytes) {
         assert!(hello.visible().len() <= 256);
         let lengths =
             [hello.name(), hello.token(), hello.exe()].map(|text| text.map_or(0, str::len));
         assert!(lengths[0] <= 128 && lengths[1] <= 128 && lengths[2] <= 256);
+    }
+    if let Ok(start) = message::parse::<StartOwn>(bytes) {
+        let wanted = (0..1 << 10).filter(|&nc| start.wants(nc)).count();
+        assert!(wanted <= 256, "{wanted} NCs");
+    }
+    if let Ok(answer) = message::parse::<OwnAnswer>(bytes) {
+        assert!(answer.text().map_or(0, str::len) <= 200);
     }
     if let Ok(refuse) = message::parse::<Refuse>(bytes) {
         assert!(refuse.text().map_or(0, str::len) <= 200);

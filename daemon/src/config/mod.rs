@@ -44,7 +44,9 @@ pub struct Config {
     pub arm_timeout_ms: u32,
     /// How long a stop waits for producers, ms.
     pub disarm_timeout_ms: u32,
-    /// Whether the daemon lives inside another command.
+    /// Whether runs go on after the daemon has ended, when one starts again with the same `state_dir`.
+    pub resume: bool,
+    /// Whether the daemon lives inside another command; such a one has no successor.
     pub embedded: bool,
     /// Name of the machine in traces; absent: the cloud's instance id, else the host name.
     pub instance_id: Option<String>,
@@ -110,6 +112,7 @@ impl Config {
             default_cores: 8,
             arm_timeout_ms: 250,
             disarm_timeout_ms: 100,
+            resume: true,
             embedded: false,
             instance_id: None,
             budgets: Budgets::default(),

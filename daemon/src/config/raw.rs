@@ -28,6 +28,8 @@ pub(super) struct Raw {
     arm_timeout_ms: Option<u32>,
     /// How long a stop waits for producers, ms. Default 100.
     disarm_timeout_ms: Option<u32>,
+    /// Whether runs go on when the daemon ends and starts again. Default true.
+    resume: Option<bool>,
     /// Name of the machine in traces. Default: the cloud's instance id where known, else the host name.
     instance_id: Option<String>,
     /// Processes attached at a time. Default 1024.
@@ -83,6 +85,7 @@ impl Raw {
         set(&mut config.default_cores, self.default_cores);
         set(&mut config.arm_timeout_ms, self.arm_timeout_ms);
         set(&mut config.disarm_timeout_ms, self.disarm_timeout_ms);
+        set(&mut config.resume, self.resume);
         config.instance_id = self.instance_id.or_else(|| config.instance_id.take());
         let budgets = &mut config.budgets;
         set(&mut budgets.producers, self.max_producers);

@@ -3,18 +3,20 @@
 use nrt_trace_proto::v1;
 use nrt_trace_ring::{Account, Cursor};
 
-/// The message of a ring's account.
+/// The message of a ring's account. `skipped` events of those that the cursor got were none that the run asked for: it
+/// knows nothing of them.
 pub(crate) fn ring_account(
     producer_id: u32,
     nc: usize,
     account: &Account,
+    skipped: u64,
     exact: bool,
 ) -> v1::RingAccount {
     v1::RingAccount {
         producer_id,
         nc_idx: u32::try_from(nc).unwrap_or(u32::MAX),
-        claimed: account.claimed,
-        delivered: account.delivered,
+        claimed: account.claimed.saturating_sub(skipped),
+        delivered: account.delivered.saturating_sub(skipped),
         lost: account.lost,
         pending: account.pending,
         unread: account.unread,
@@ -23,6 +25,7 @@ pub(crate) fn ring_account(
         dropped_seq: account.dropped_seq,
         overwritten: account.overwritten(),
         abandoned: account.abandoned,
+        skipped,
         exact,
     }
 }
@@ -71,7 +74,7 @@ mod tests {
             unread: 1,
             ..whole
         }));
-        let message = ring_account(3, 4, &whole, true);
+        let message = ring_account(3, 4, &whole, 0, true);
         assert_eq!(
             (
                 message.producer_id,
@@ -80,6 +83,26 @@ mod tests {
                 message.exact
             ),
             (3, 4, 0, true)
+        );
+    }
+
+    #[test]
+    fn what_only_another_capture_asked_for_is_neither_claimed_nor_delivered() {
+        let account = Account {
+            claimed: 10,
+            delivered: 7,
+            lost: 1,
+            unread: 2,
+            ..Account::default()
+        };
+        let message = ring_account(3, 4, &account, 5, false);
+        assert_eq!(
+            (message.claimed, message.delivered, message.skipped),
+            (5, 2, 5)
+        );
+        assert_eq!(
+            message.claimed,
+            message.delivered + message.lost + message.unread
         );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nrt_trace_model::filter::TypeSet;
 use nrt_trace_proto::v1::trace_part::Part;
 use nrt_trace_proto::{FORMAT_VERSION, v1};
 use nrt_trace_ring::{Account, Cursor, Impossible, step};
@@ -27,6 +28,8 @@ pub(crate) struct FetchJob {
     pub ended: bool,
     /// Producers in attach order.
     pub producers: Vec<ProducerJob>,
+    /// Event types that the run asked for.
+    pub types: TypeSet,
     /// Events of each ring at most.
     pub max_events_per_nc: u64,
     /// Give the events up instead of sending them.
@@ -80,6 +83,8 @@ pub(crate) struct RingJob {
     pub cursor: Cursor,
     /// What earlier fetches learned.
     pub known: Arc<Learned>,
+    /// Events that earlier fetches passed by.
+    pub skipped: u64,
 }
 
 /// What is known of a producer's threads.
@@ -271,6 +276,7 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
                 id,
                 ring.nc,
                 &without_ring(&ring.cursor),
+                ring.skipped,
                 false,
             )))?;
             return Ok(believed);
@@ -279,34 +285,46 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
         let turn = if self.job.discard {
             discard(&reader, &ring.cursor, max)
         } else {
-            ring::read(&reader, id, &ring.cursor, &ring.known, max, |chunk| {
-                step::at("read:chunk");
-                // A name is published before the event that uses it: looked for after the event was read, it is there.
-                producer.names.merge_into(&self.job.names);
-                self.names()?;
-                if !chunk.correlations.is_empty() {
-                    let entries = chunk.correlations;
-                    self.send(Part::Correlations(v1::Correlations {
+            ring::read(
+                &reader,
+                id,
+                &ring.cursor,
+                &ring.known,
+                self.job.types,
+                max,
+                |chunk| {
+                    step::at("read:chunk");
+                    // A name is published before the event that uses it: looked for after the event was read, it is there.
+                    producer.names.merge_into(&self.job.names);
+                    self.names()?;
+                    if !chunk.correlations.is_empty() {
+                        let entries = chunk.correlations;
+                        self.send(Part::Correlations(v1::Correlations {
+                            producer_id: id,
+                            nc_idx,
+                            entries,
+                        }))?;
+                    }
+                    self.send(Part::Records(v1::Records {
                         producer_id: id,
                         nc_idx,
-                        entries,
-                    }))?;
-                }
-                self.send(Part::Records(v1::Records {
-                    producer_id: id,
-                    nc_idx,
-                    packed: chunk.records.into(),
-                }))
-            })?
+                        packed: chunk.records.into(),
+                    }))
+                },
+            )?
         };
         let account = turn
             .impossible
             .map_or_else(|| reader.account(&turn.cursor), Err);
+        let skipped = ring.skipped + turn.skipped;
         let message = match &account {
-            Ok(account) => ring_account(id, ring.nc, account, producer.certainty.is_exact(account)),
+            Ok(account) => {
+                let exact = producer.certainty.is_exact(account);
+                ring_account(id, ring.nc, account, skipped, exact)
+            }
             Err(impossible) => {
                 (self.quarantine)(id, *impossible);
-                ring_account(id, ring.nc, &without_ring(&turn.cursor), false)
+                ring_account(id, ring.nc, &without_ring(&turn.cursor), skipped, false)
             }
         };
         self.send(Part::Account(message))?;
@@ -318,6 +336,7 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
             nc: ring.nc,
             cursor: turn.cursor,
             learned: turn.learned,
+            skipped: turn.skipped,
         });
         Ok(account.is_ok())
     }
@@ -339,6 +358,7 @@ fn discard<W: nrt_trace_ring::LoadWord>(
         cursor,
         learned: super::correlations::Correlations::default(),
         delivered: 0,
+        skipped: 0,
         left: given_up.unwrap_or(0),
         impossible: given_up.err(),
     }

@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nrt_trace_abi::record::{RECORD_BYTES, Record};
 use nrt_trace_model::correlation::told_by;
+use nrt_trace_model::filter::TypeSet;
 use nrt_trace_proto::v1;
 use nrt_trace_ring::{Cursor, Impossible, LoadWord, Progress, Reader};
 
@@ -55,6 +56,8 @@ pub(crate) struct Turn {
     pub learned: Correlations,
     /// Records delivered.
     pub delivered: u64,
+    /// Records passed by, which the run had not asked for.
+    pub skipped: u64,
     /// Events below the tail, as it was when the turn began, that `max` left.
     pub left: u64,
     /// Words that can't be, if the turn ended because of them.
@@ -63,6 +66,9 @@ pub(crate) struct Turn {
 
 /// Reads at most `max` events up to the tail as it stands now, oldest first, chunk by chunk; `sink` may break off.
 ///
+/// Types outside `asked` are in a ring while the process also captures itself: they are passed by. Numbers that are no
+/// type of ours are nobody else's business either, and are delivered.
+///
 /// # Errors
 /// The sink's.
 pub(crate) fn read<W: LoadWord, E>(
@@ -70,6 +76,7 @@ pub(crate) fn read<W: LoadWord, E>(
     producer_id: u32,
     cursor: &Cursor,
     known: &Learned,
+    asked: TypeSet,
     max: u64,
     mut sink: impl FnMut(Chunk) -> Result<(), E>,
 ) -> Result<Turn, E> {
@@ -81,9 +88,11 @@ pub(crate) fn read<W: LoadWord, E>(
         cursor: cursor.clone(),
         learned: Correlations::default(),
         delivered: 0,
+        skipped: 0,
         left: 0,
         impossible: None,
     };
+    let unasked = TypeSet::ALL.bits() & !asked.bits();
     let until = match reader.begin(&mut turn.cursor) {
         Ok(until) => until,
         Err(impossible) => {
@@ -100,6 +109,10 @@ pub(crate) fn read<W: LoadWord, E>(
             .min(CHUNK_RECORDS);
         let mut records = Vec::new();
         let progress = reader.read(&mut turn.cursor, until, room, &mut |record| {
+            if unasked >> record.trace_type().min(63) & 1 != 0 {
+                turn.skipped += 1;
+                return;
+            }
             if records.is_empty() {
                 records.reserve_exact(expected(until, cursor, turn.delivered, room) * RECORD_BYTES);
             }

@@ -1,5 +1,6 @@
 //! A segment as the daemon holds it: it made the file, and only ever reads it.
 
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,12 +9,25 @@ use nrt_trace_abi::layout::{SegmentLayout, WORD_BYTES, ring, segment};
 use nrt_trace_ring::Reader;
 use nrt_trace_shm::{ReadMapping, ReadWord, ShmError, memfd};
 
+use crate::state::FileId;
+
 /// Memory that a ring gets when it is made: all of the smallest ring, 1,024 events of a larger one.
 const FIRST_BYTES: u64 = 128 << 10;
 /// Memory that a ring in use has ahead of its tail.
 const AHEAD_BYTES: u64 = 4 << 20;
 /// Memory is taken in steps of this size: a call for each page would cost more than the memory.
 pub(crate) const STEP_BYTES: u64 = AHEAD_BYTES / 4;
+
+/// Why memory that was handed back is not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotAdopted {
+    /// It has not the size or the seals of what was given.
+    #[error(transparent)]
+    Memory(#[from] ShmError),
+    /// Its header is another one.
+    #[error("its header is not the one that was given")]
+    Header,
+}
 
 /// The rings of one producer in one run.
 #[derive(Debug)]
@@ -24,20 +38,46 @@ pub(crate) struct Segment {
     fd: OwnedFd,
     /// The number that the gates carry while it is in use.
     generation: u64,
+    /// Random: says that no other memory is taken for this.
+    nonce: u64,
+    /// For each ring, in the layout's order, the number of its first event.
+    firsts: Vec<u64>,
     /// For each ring, in the layout's order, the bytes that have memory already.
     allocated: Vec<AtomicU64>,
 }
 
 impl Segment {
     /// Makes the file, writes its header, takes the first memory of each ring, seals it.
+    #[cfg(test)]
     pub(crate) fn create(
         layout: SegmentLayout,
         run_id: [u64; 2],
         generation: u64,
         producer_id: u32,
     ) -> Result<Self, ShmError> {
+        Self::create_after(layout, run_id, generation, producer_id, &BTreeMap::new())
+    }
+
+    /// Makes the file, writes its header, takes the first memory of each ring, seals it. The events of an NC that `next`
+    /// has are numbered from there on, or a little later.
+    pub(crate) fn create_after(
+        layout: SegmentLayout,
+        run_id: [u64; 2],
+        generation: u64,
+        producer_id: u32,
+        next: &BTreeMap<usize, u64>,
+    ) -> Result<Self, ShmError> {
         let fd = memfd::create("nrt-trace-segment", layout.bytes())?;
         memfd::write_words(&fd, &layout.header(run_id, generation, producer_id))?;
+        let cap = layout.geometry().cap();
+        // At a lap's beginning, so that the ring fills from its first slot on, as memory is taken.
+        let first = |nc| next.get(&nc).map_or(0, |next| next.next_multiple_of(cap));
+        let firsts: Vec<u64> = layout.ncs().map(first).collect();
+        for (nc, first) in layout.ncs().zip(&firsts) {
+            if let Some(word) = layout.ring_word(nc).filter(|_| *first > 0) {
+                memfd::write_words_at(&fd, word + ring::TAIL, &[*first])?;
+            }
+        }
         let map = ReadMapping::map(&fd, layout.bytes())?;
         memfd::seal_size(&fd)?;
         let allocated = layout.ncs().map(|_| AtomicU64::new(0)).collect();
@@ -46,12 +86,62 @@ impl Segment {
             map,
             fd,
             generation,
+            nonce: run_id[1],
+            firsts,
             allocated,
         };
         for (ring, nc) in segment.layout.ncs().enumerate() {
             segment.extend(ring, nc, FIRST_BYTES, u64::MAX)?;
         }
         Ok(segment)
+    }
+
+    /// Takes over memory that an earlier daemon made and its process handed back, if it is what was written down.
+    pub(crate) fn adopt(
+        fd: OwnedFd,
+        layout: SegmentLayout,
+        run: u64,
+        file: &FileId,
+        producer_id: u32,
+        firsts: &BTreeMap<usize, u64>,
+    ) -> Result<Self, NotAdopted> {
+        memfd::check(&fd, layout.bytes())?;
+        let map = ReadMapping::map(&fd, layout.bytes())?;
+        let header = layout.header([run, file.nonce], file.generation, producer_id);
+        // Its process could have changed them; then it may have changed anything. The counters are the process's own.
+        let counters = [segment::NO_RING, segment::NC_OUT_OF_RANGE];
+        let same = |at: usize| counters.contains(&at) || map.words()[at].get() == header[at];
+        if !(0..header.len()).all(same) {
+            return Err(NotAdopted::Header);
+        }
+        let first = |nc| firsts.get(&nc).copied().unwrap_or(0);
+        Ok(Self {
+            firsts: layout.ncs().map(first).collect(),
+            allocated: layout.ncs().map(|_| AtomicU64::new(FIRST_BYTES)).collect(),
+            generation: file.generation,
+            nonce: file.nonce,
+            layout,
+            map,
+            fd,
+        })
+    }
+
+    /// Which memory it is; `None` if the kernel does not say.
+    pub(crate) fn file_id(&self) -> Option<FileId> {
+        let (device, inode) = memfd::identity(&self.fd).ok()?;
+        Some(FileId {
+            device,
+            inode,
+            nonce: self.nonce,
+            generation: self.generation,
+        })
+    }
+
+    /// The number of the first event of the ring of `nc`, less one.
+    pub(crate) fn first(&self, nc: usize) -> u64 {
+        let ring = self.layout.ncs().position(|other| other == nc);
+        ring.and_then(|ring| self.firsts.get(ring).copied())
+            .unwrap_or(0)
     }
 
     /// Takes memory ahead of the tail of each ring in use, until its first lap is done, `room` bytes at most; says how
@@ -67,6 +157,7 @@ impl Segment {
             let tail = self
                 .ring(nc)
                 .map_or(0, |words| words[ring::TAIL].get())
+                .saturating_sub(self.firsts.get(ring).copied().unwrap_or(0))
                 .min(cap);
             if tail > 0 {
                 let bytes = ring::words(tail) * WORD_BYTES + AHEAD_BYTES;
@@ -97,6 +188,14 @@ impl Segment {
 
     fn is_whole(&self, bytes: u64) -> bool {
         bytes == self.layout.ring_words() as u64 * WORD_BYTES
+    }
+
+    /// Gives the memory back, whoever has it mapped.
+    pub(crate) fn give_back(&self) {
+        // It is sealed only against resizing, so that the kernel has no reason to refuse.
+        if let Err(error) = memfd::give_back(&self.fd, self.layout.bytes()) {
+            tracing::warn!("{error}");
+        }
     }
 
     /// Sizes and offsets.

@@ -18,6 +18,8 @@ pub(crate) struct Consumed {
     pub cursor: Cursor,
     /// What the events told of executions.
     pub learned: Correlations,
+    /// Events of it that were passed by.
+    pub skipped: u64,
 }
 
 /// What a commit of a fetch applies.

@@ -27,6 +27,8 @@ pub(crate) struct KernelFacts {
     pub ns_pid: Option<i32>,
     /// Path of its executable, where we may look.
     pub exe: Option<String>,
+    /// When it started, in the kernel's ticks since boot: with its pid it names one process.
+    pub start_ticks: Option<u64>,
 }
 
 /// The `/proc` folder of a process, held open: what is read through it is that process's for sure.
@@ -70,6 +72,7 @@ impl ProcFolder {
                 .exe()
                 .ok()
                 .map(|path| path.to_string_lossy().into_owned()),
+            start_ticks: self.0.stat().ok().map(|stat| stat.starttime),
         }
     }
 

@@ -55,9 +55,10 @@ pub(crate) fn judge(packet: &[u8], descriptors: usize) -> Result<Hello, Refusal>
         },
         _ => protocol(bad.to_string()),
     })?;
-    if descriptors != 0 {
+    if descriptors > message::MAX_HANDED_BACK {
         return Err(protocol(format!(
-            "a Hello comes without descriptors, this one had {descriptors}"
+            "a Hello comes with {} descriptors at most, this one had {descriptors}",
+            message::MAX_HANDED_BACK
         )));
     }
     if !hello.sizes_match() {
@@ -137,7 +138,8 @@ mod tests {
         let (code, reason) = refused(|hello| hello.header.abi = 9);
         assert_eq!(code, refuse::VERSION);
         assert!(
-            reason.contains("library speaks ABI version 9") && reason.contains("daemon 1"),
+            reason.contains("library speaks ABI version 9")
+                && reason.contains(&format!("daemon {}", nrt_trace_abi::ABI_VERSION)),
             "{reason}"
         );
         let (code, reason) = refused(|hello| hello.record_bytes = 120);

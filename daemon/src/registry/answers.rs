@@ -11,7 +11,7 @@ use crate::run::Run;
 impl Registry {
     /// The state of things, but for what the process itself knows.
     pub(super) fn status(&self) -> v1::GetStatusResponse {
-        let shown = |run: &&Run| run.is_capturing() || run.has_more();
+        let shown = |run: &&Run| run.own.is_none() && (run.is_capturing() || run.has_more());
         let run_status = |run: &Run| v1::RunStatus {
             run: Some(run.message()),
             capturing: run.is_capturing(),

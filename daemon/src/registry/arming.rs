@@ -14,6 +14,7 @@
 //! armed once in a run: one that a token's run took over does not come back to the host's run that it was in, because
 //! a second set of rings would give the same numbers to other events.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,10 +27,11 @@ use nrt_trace_shm::clock::realtime_ns;
 use super::Registry;
 use super::producer::{Life, Link, Phase, Producer};
 use crate::drain::segment::Segment;
+use crate::run::Run;
 use crate::run::share::{Share, Writers};
 
 impl Registry {
-    /// The run that shall have the producer's rings: its token's, else the host's.
+    /// The run that shall have the producer's rings: its own, else its token's, else the host's.
     pub(super) fn wanted_run(&self, producer: &Producer) -> Option<u64> {
         if producer.life == Life::Attached {
             self.covering_run(producer)
@@ -42,6 +44,12 @@ impl Registry {
     pub(super) fn covering_run(&self, producer: &Producer) -> Option<u64> {
         if !producer.is_connected() || producer.quarantined {
             return None;
+        }
+        if let Some(own) = self.own_run(producer.id) {
+            // The rings that it shares stay its rings until their run ends; then it has its own.
+            let joined = own.own.as_ref().and_then(|own| own.joined);
+            let shares = |run: &&Run| Some(run.id) == joined && run.is_capturing();
+            return Some(self.runs.iter().find(shares).unwrap_or(own).id);
         }
         let capturing = |token: &str| self.run_of(token).filter(|run| run.is_capturing());
         let of_token = if producer.token().is_empty() {
@@ -65,6 +73,23 @@ impl Registry {
                 .rings(&producer.visible, self.config.default_cores)
                 .is_empty()
         })
+    }
+
+    /// Opens the gates of a producer that came back with its rings, as far as its run still captures; false if there is
+    /// none that it still writes.
+    pub(super) fn goes_on(&self, id: u32) -> bool {
+        let Some(producer) = self.producers.get(&id) else {
+            return false;
+        };
+        let Phase::Open { run, generation } = producer.phase else {
+            return false;
+        };
+        let run = self.runs.iter().find(|other| other.id == run);
+        if run.is_some_and(Run::is_capturing) {
+            self.open_gates(id);
+            producer.page.set_state(true, generation);
+        }
+        true
     }
 
     /// Takes the next step from where the producer is to where it shall be.
@@ -106,7 +131,8 @@ impl Registry {
             return;
         }
         let events = run.cap * rings.len() as u64;
-        let segment = self.make_segment(id, run_id, run.cap, &rings);
+        let next = run.own.as_ref().map(|own| own.next.clone());
+        let segment = self.make_segment(id, run_id, run.cap, &rings, &next.unwrap_or_default());
         let (Some(run), Some(producer)) = (
             self.runs.iter_mut().find(|run| run.id == run_id),
             self.producers.get_mut(&id),
@@ -126,19 +152,15 @@ impl Registry {
             }
         };
         step::at("lend:made");
-        tracing::info!(
-            producer = id,
-            pid = producer.pid(),
-            "Allocating memory for {events} events ({:.3} GB) for system trace ring buffer",
-            gib(segment.bytes())
-        );
-        for nc in run
-            .cores
-            .closed(&producer.visible, self.config.default_cores)
-        {
-            tracing::info!(
-                producer = id,
-                "System trace capture disabled for this NeuronCore: {nc}"
+        // A process may start captures of its own as often as it likes, and must not fill the log with it.
+        if run.own.is_none() {
+            tell_of_rings(
+                id,
+                producer,
+                run,
+                &segment,
+                events,
+                self.config.default_cores,
             );
         }
         run.shares.insert(id, Share::new(segment.clone()));
@@ -153,6 +175,11 @@ impl Registry {
             generation,
             segment_bytes: segment.bytes(),
         };
+        // Before the producer has it: a next daemon must know every ring that can have events.
+        self.write_down();
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
+        };
         if producer.send_segment(&arm, segment) == Link::Down {
             return self.connection_lost(id);
         }
@@ -165,6 +192,7 @@ impl Registry {
         run_id: u64,
         cap: u64,
         rings: &[usize],
+        next: &BTreeMap<usize, u64>,
     ) -> Result<Arc<Segment>, String> {
         let budgets = &self.config.budgets;
         let layout = SegmentLayout::new(cap, rings.iter().copied())
@@ -182,7 +210,8 @@ impl Registry {
             ));
         }
         self.next.generation += 1;
-        let segment = Segment::create(layout, [run_id, super::random()], self.next.generation, id);
+        let run_id = [run_id, super::random()];
+        let segment = Segment::create_after(layout, run_id, self.next.generation, id, next);
         segment.map(Arc::new).map_err(|error| error.to_string())
     }
 
@@ -225,25 +254,29 @@ impl Registry {
             producer.phase = Phase::Idle;
             share.writers = Writers::Quiescent;
             self.let_go(run_id, id);
+            self.answer_own(id);
             self.settle_waits(Instant::now());
             return true;
         }
         step::at("lend:answered");
         self.clock.refresh(id);
-        producer.page.set_gates(
-            &run.cores
-                .gates(&producer.visible, run.types.bits(), generation),
-        );
-        step::at("lend:opening");
-        producer.page.set_state(true, generation);
-        step::at("lend:open");
         share.writers = Writers::Open;
         share.armed_from_ns = Some(realtime_ns());
+        let quiet = run.own.is_some();
         producer.phase = Phase::Open {
             run: run_id,
             generation,
         };
-        tracing::info!(producer = id, pid = producer.pid(), "capturing");
+        self.open_gates(id);
+        step::at("lend:opening");
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return true;
+        };
+        producer.page.set_state(true, generation);
+        step::at("lend:open");
+        if !quiet {
+            tracing::info!(producer = id, pid = producer.pid(), "capturing");
+        }
         if producer.send(&Go {
             header: Go::header(),
             generation,
@@ -252,6 +285,7 @@ impl Registry {
             self.connection_lost(id);
         }
         step::at("lend:told");
+        self.answer_own(id);
         self.settle_waits(Instant::now());
         true
     }
@@ -320,11 +354,36 @@ impl Registry {
         {
             share.writers = Writers::Quiescent;
         }
+        self.part_from_joined(id, run_id, message.quiescent == 1);
         self.let_go(run_id, id);
         // First the next run's Arm: between the two runs it would look like a producer nobody waits for.
         self.reconcile(id);
+        self.answer_own(id);
         self.settle_waits(Instant::now());
         true
+    }
+}
+
+/// The lines that users of Neuron's runtime know.
+fn tell_of_rings(
+    id: u32,
+    producer: &Producer,
+    run: &Run,
+    segment: &Segment,
+    events: u64,
+    default_cores: u32,
+) {
+    tracing::info!(
+        producer = id,
+        pid = producer.pid(),
+        "Allocating memory for {events} events ({:.3} GB) for system trace ring buffer",
+        gib(segment.bytes())
+    );
+    for nc in run.cores.closed(&producer.visible, default_cores) {
+        tracing::info!(
+            producer = id,
+            "System trace capture disabled for this NeuronCore: {nc}"
+        );
     }
 }
 

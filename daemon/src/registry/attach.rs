@@ -31,7 +31,7 @@ const IN_A_ROW: usize = 16;
 /// Messages that no honest library sends, after which a connection is closed.
 const MAX_STRIKES: u32 = 64;
 /// How long a library keeps an armed segment without a daemon, s.
-const ORPHAN_KEEP_S: u32 = 600;
+pub(super) const ORPHAN_KEEP_S: u32 = 600;
 
 /// A connection that has not said Hello.
 #[derive(Debug)]
@@ -106,13 +106,17 @@ impl Registry {
             return;
         };
         let mut packet = [0; message::MAX_BYTES + 1];
+        let mut handed = Vec::new();
         let judged = match socket::receive(&visitor.socket, &mut packet) {
             Err(ShmError::WouldBlock) => return,
             Ok(received) if received.bytes == 0 => {
                 self.visitors.remove(&id);
                 return;
             }
-            Ok(received) => handshake::judge(&packet[..received.bytes], received.fds.len()),
+            Ok(received) => {
+                handed = received.fds;
+                handshake::judge(&packet[..received.bytes], handed.len())
+            }
             Err(error) => Err(Refusal {
                 code: refuse::PROTOCOL,
                 reason: error.to_string(),
@@ -126,7 +130,7 @@ impl Registry {
         match judged {
             Ok(hello) => {
                 step::at("greet:heard");
-                self.attach(visitor, &hello);
+                self.attach(visitor, &hello, handed);
             }
             Err(refusal) => self.refuse(&visitor, &refusal),
         }
@@ -178,8 +182,13 @@ impl Registry {
         })
     }
 
-    fn attach(&mut self, visitor: Visitor, hello: &Hello) {
-        let id = self.next.producer;
+    fn attach(&mut self, visitor: Visitor, hello: &Hello, handed: Vec<OwnedFd>) {
+        let peer = visitor.process.peer;
+        let returning = self.owner_of(&handed, &peer);
+        if returning.is_none() {
+            self.replaces_away(peer.pid);
+        }
+        let id = returning.unwrap_or(self.next.producer);
         let shared = ControlPage::create(id).and_then(|page| {
             Ok((
                 page,
@@ -232,7 +241,11 @@ impl Registry {
             tracing::warn!(pid = peer.pid, "can't watch a process: {errno}");
             return;
         }
-        self.next.producer += 1;
+        if let Some(earlier) = self.producers.remove(&id) {
+            producer.came_back(&earlier);
+        } else {
+            self.next.producer += 1;
+        }
         producer.pidfd = pidfd;
         producer.socket = Some(socket);
         producer.page_files = Some([page_fd, strings_fd]);
@@ -248,6 +261,10 @@ impl Registry {
             until: Instant::now() + COMMAND_LINE,
         };
         self.producers.insert(id, producer);
+        if returning.is_some() {
+            self.take_back(id, hello, handed);
+        }
+        self.changed = true;
         if !reading {
             self.introduced(id, None);
         }
@@ -272,11 +289,15 @@ impl Registry {
             name = producer.name(),
             "attached"
         );
-        let run_follows = self.will_be_armed(id);
+        let run_follows = if self.goes_on(id) {
+            Welcome::RUN_GOES_ON
+        } else {
+            u32::from(self.will_be_armed(id))
+        };
         let welcome = Welcome {
             header: Welcome::header(),
             producer_id: id,
-            run_follows: u32::from(run_follows),
+            run_follows,
             orphan_keep_s: ORPHAN_KEEP_S,
             reserved: 0,
             string_bytes: self.config.budgets.string_table_bytes,
@@ -322,6 +343,14 @@ impl Registry {
                 Ok(message::Disarmed::KIND) => {
                     message::parse(packet).map(|message| self.disarmed(id, &message))
                 }
+                Ok(message::StartOwn::KIND) => message::parse(packet).map(|message| {
+                    self.start_own(id, &message);
+                    true
+                }),
+                Ok(message::StopOwn::KIND) => message::parse(packet).map(|message| {
+                    self.stop_own(id, &message);
+                    true
+                }),
                 Ok(kind) => Err(message::BadMessage::Kind { kind }),
                 Err(bad) => Err(bad),
             };

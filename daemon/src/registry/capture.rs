@@ -65,11 +65,13 @@ impl Registry {
             shares: BTreeMap::new(),
             fetch: None,
             asked: Instant::now(),
+            own: None,
         };
         let (id, scope) = (run.id, scope_name(&run.token));
         tracing::info!(run = id, events_per_nc = cap, "capturing {scope}");
         self.runs.push(run);
         self.note_capturing();
+        self.write_down();
         let attached: Vec<u32> = self.producers.keys().copied().collect();
         attached
             .iter()
@@ -127,6 +129,10 @@ impl Registry {
         let Some(at) = self.runs.iter().position(|run| run.id == id) else {
             return;
         };
+        let members: Vec<u32> = self.runs[at].shares.keys().copied().collect();
+        members
+            .into_iter()
+            .for_each(|member| self.part_from_joined(member, id, false));
         let mut run = self.runs.remove(at);
         run.stopped_ns.get_or_insert_with(realtime_ns);
         run.cancel_fetch();
@@ -138,6 +144,7 @@ impl Registry {
             self.reconcile(producer);
         }
         self.note_capturing();
+        self.changed = true;
     }
 
     /// Ends a run; the answer comes when all producers have let go, or at the timeout.
@@ -155,6 +162,7 @@ impl Registry {
             run.stopped_ns = Some(realtime_ns());
             run.asked = Instant::now();
         }
+        self.write_down();
         step::at("stop:noted");
         tracing::info!(run = id, "stopped capturing {}", scope_name(token));
         let attached: Vec<u32> = self.producers.keys().copied().collect();
@@ -171,7 +179,7 @@ impl Registry {
         self.settle_waits(Instant::now());
     }
 
-    fn note_capturing(&self) {
+    pub(super) fn note_capturing(&self) {
         let capturing = self.runs.iter().any(Run::is_capturing);
         self.clock.set_capturing(capturing);
         self.memory.set_capturing(capturing);
@@ -270,6 +278,7 @@ impl Registry {
                 share.abandon();
             }
         }
+        self.changed = true;
         let answer = v1::StopResponse {
             run: Some(run.message()),
             not_quiescent,

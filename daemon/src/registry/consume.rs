@@ -16,7 +16,7 @@ use crate::run::{Run, scope_name};
 impl Registry {
     /// Hands out all that a fetch needs to run alone.
     pub(super) fn begin_fetch(&mut self, spec: &FetchSpec) -> Result<FetchJob, RunError> {
-        let at = self.runs.iter().position(|run| run.token == spec.token);
+        let at = self.runs.iter().position(|run| run.has_scope(&spec.token));
         let at = at.ok_or_else(|| RunError::NoRun {
             scope: scope_name(&spec.token),
         })?;
@@ -43,6 +43,7 @@ impl Registry {
             run: run.message(),
             ended: !run.is_capturing(),
             producers,
+            types: run.types,
             max_events_per_nc: spec.max_events_per_nc,
             discard: spec.discard,
             strings_from: spec.strings_from,
@@ -127,6 +128,8 @@ impl Registry {
             run.shares.remove(producer);
         }
         done.into_iter().for_each(|producer| self.retire(producer));
+        // The answer says that these events are consumed: also for a next daemon.
+        self.write_down();
         step::at("commit:done");
         Ok(())
     }

@@ -37,6 +37,9 @@ impl Registry {
         };
         producer.pidfd = None; // closed, and so no longer watched
         tracing::info!(producer = id, pid = producer.pid(), "process ended");
+        if matches!(producer.life, Life::Away { .. }) {
+            return self.lose_away(id, Life::Dead);
+        }
         if producer.is_connected() {
             self.part(id, Life::Dead);
         } else {
@@ -71,6 +74,7 @@ impl Registry {
         for run in runs {
             self.let_go(run, id);
         }
+        self.end_own(id);
         self.settle_waits(Instant::now());
         self.retire(id);
     }
@@ -96,6 +100,7 @@ impl Registry {
         {
             share.quarantined = true;
         }
+        self.end_own(id);
         self.disarm(id);
         self.settle_waits(Instant::now());
     }
@@ -203,10 +208,14 @@ impl Registry {
         gone.into_iter().for_each(|id| self.drop_run(id));
     }
 
-    /// Closes every gate, on the way out.
+    /// Closes every gate, on the way out, unless a next daemon goes on.
     pub(super) fn close_all(&mut self) {
-        for producer in self.producers.values() {
-            close_gates(producer, 0);
+        if self.state.is_some() {
+            self.write_down();
+        } else {
+            for producer in self.producers.values() {
+                close_gates(producer, 0);
+            }
         }
         let connected = self
             .producers
@@ -220,7 +229,12 @@ impl Registry {
             .values()
             .any(|producer| matches!(producer.phase, Phase::Open { .. }))
         {
-            tracing::info!("runs that were capturing end here");
+            let then = if self.state.is_some() {
+                "go on without a daemon, until one comes back"
+            } else {
+                "end here"
+            };
+            tracing::info!("runs that were capturing {then}");
         }
     }
 }

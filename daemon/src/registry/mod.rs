@@ -8,7 +8,9 @@
 //! | `arming` | rings and gates: arm, open, close |
 //! | `ending` | closed connections, ended processes, quarantine |
 //! | `capture` | start and stop, with their waiting for producers |
+//! | `own` | captures that a process asks for itself |
 //! | `consume` | fetch and commit, and letting go of what was consumed |
+//! | `resume` | going on where an earlier daemon stopped |
 //! | `answers` | status and lists |
 //!
 //! It waits in one place, for sockets, pidfds, requests and the next deadline. Nothing else makes it wait: sends are
@@ -22,7 +24,9 @@ mod capture;
 pub(crate) mod command;
 mod consume;
 mod ending;
+mod own;
 mod producer;
+mod resume;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -43,6 +47,7 @@ use crate::handshake::CommandLines;
 use crate::listen::StartError;
 use crate::memory::Memory;
 use crate::run::Run;
+use crate::state::StateFile;
 use crate::strings::Names;
 use attach::Visitor;
 use capture::Wait;
@@ -79,6 +84,11 @@ pub(crate) struct Registry {
     counts: Counts,
     next_round: Instant,
     started_ns: u64,
+    /// Where it is written down what a next daemon needs; `None` for a daemon that has no next one.
+    state: Option<StateFile>,
+    /// Whether that is out of date.
+    changed: bool,
+    boot_id: String,
 }
 
 /// Numbers to be given out.
@@ -176,7 +186,12 @@ impl Registry {
             EventFlags::IN,
         )
         .map_err(failed)?;
-        Ok(Self {
+        let state =
+            (config.resume && !config.embedded).then(|| StateFile::in_folder(&config.state_dir));
+        let mut registry = Self {
+            state,
+            changed: false,
+            boot_id: resume::boot_id(),
             config,
             handle,
             clock,
@@ -202,7 +217,9 @@ impl Registry {
             counts: Counts::default(),
             next_round: Instant::now() + ROUND,
             started_ns: realtime_ns(),
-        })
+        };
+        registry.take_up();
+        Ok(registry)
     }
 
     /// Runs until the door is told to end.
@@ -221,6 +238,9 @@ impl Registry {
                 self.dispatch(event.data);
             }
             self.expire(Instant::now());
+            if self.changed {
+                self.write_down();
+            }
         }
         self.close_all();
     }
@@ -235,8 +255,14 @@ impl Registry {
                 }
             }
             Some(Source::Visitor(id)) => self.hear_visitor(id),
-            Some(Source::Connection(id)) => self.hear_producer(id),
-            Some(Source::Process(id)) => self.process_ended(id),
+            Some(Source::Connection(id)) => {
+                self.hear_producer(id);
+                self.changed = true;
+            }
+            Some(Source::Process(id)) => {
+                self.process_ended(id);
+                self.changed = true;
+            }
             None => {}
         }
     }
@@ -256,7 +282,10 @@ impl Registry {
             Command::Producers(token, reply) => drop(reply.send(Ok(self.list(token.as_deref())))),
             Command::Names(reply) => drop(reply.send(Ok(self.name_tables()))),
             Command::Introduce(id, line) => self.introduced(id, Some(line)),
-            Command::Quarantine(id, impossible) => self.quarantine(id, impossible),
+            Command::Quarantine(id, impossible) => {
+                self.quarantine(id, impossible);
+                self.changed = true;
+            }
         }
     }
 
@@ -322,12 +351,15 @@ impl Registry {
             self.next_round = now + ROUND;
             self.keep_budgets();
             self.forget_runs(now);
+            self.lose_the_late(now);
+            // What a process had claimed, should it end while there is no daemon, is then known to the second.
+            self.changed |= self.runs.iter().any(Run::is_capturing);
         }
         self.settle_waits(now);
     }
 
     fn run_of(&self, token: &str) -> Option<&Run> {
-        self.runs.iter().find(|run| run.token == token)
+        self.runs.iter().find(|run| run.has_scope(token))
     }
 
     fn run_mut(&mut self, id: u64) -> Option<&mut Run> {

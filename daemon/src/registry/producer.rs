@@ -16,6 +16,7 @@ use crate::drain::segment::Segment;
 use crate::handshake::KernelFacts;
 use crate::run::Run;
 use crate::run::share::Share;
+use crate::state::ProducerRecord;
 use crate::strings::ProducerNames;
 
 /// Packets that wait for a socket at a time. A producer that answers never has more than three.
@@ -35,6 +36,11 @@ pub(crate) enum Life {
     Detached,
     /// The process ended.
     Dead,
+    /// It was attached to an earlier daemon, and has not come back yet.
+    Away {
+        /// When it is given up.
+        until: Instant,
+    },
 }
 
 /// What a producer's rings are doing.
@@ -98,6 +104,8 @@ pub(crate) struct Producer {
     pub visible: Vec<u16>,
     /// Its user.
     pub uid: u32,
+    /// When it started, in the kernel's ticks.
+    start_ticks: Option<u64>,
     /// The connection.
     pub socket: Option<OwnedFd>,
     /// Readable when the process has ended.
@@ -142,6 +150,7 @@ impl Producer {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let said_name = text(hello.name());
         let exe_claimed = facts.exe.is_none();
+        let facts_start = facts.start_ticks;
         let info = v1::Producer {
             producer_id: id,
             pid: peer.pid,
@@ -171,6 +180,7 @@ impl Producer {
             info,
             visible: hello.visible().to_vec(),
             uid: peer.uid,
+            start_ticks: facts_start,
             socket: None,
             pidfd: None,
             page,
@@ -182,6 +192,48 @@ impl Producer {
             strikes: 0,
             outbox: VecDeque::new(),
         }
+    }
+
+    /// A process that was attached to an earlier daemon.
+    pub(crate) fn away(
+        info: v1::Producer,
+        start_ticks: Option<u64>,
+        until: Instant,
+        page: Arc<ControlPage>,
+        names: Arc<ProducerNames>,
+    ) -> Self {
+        let core = |core: &u32| u16::try_from(*core).unwrap_or(u16::MAX);
+        Self {
+            id: info.producer_id,
+            visible: info.visible_cores.iter().map(core).collect(),
+            uid: info.uid,
+            start_ticks,
+            info,
+            socket: None,
+            pidfd: None,
+            page,
+            page_files: None,
+            names,
+            life: Life::Away { until },
+            phase: Phase::Idle,
+            quarantined: false,
+            strikes: 0,
+            outbox: VecDeque::new(),
+        }
+    }
+
+    /// What is written down of it.
+    pub(crate) fn record(&self) -> ProducerRecord {
+        ProducerRecord {
+            info: Some(self.info.clone()),
+            start_ticks: self.start_ticks,
+            ended: matches!(self.life, Life::Dead | Life::Detached),
+        }
+    }
+
+    /// Notes that it is the one that an earlier daemon knew.
+    pub(crate) fn came_back(&mut self, earlier: &Self) {
+        self.info.attached_ns = earlier.info.attached_ns;
     }
 
     /// Token that it carries; empty for none.
@@ -270,7 +322,7 @@ impl Producer {
         let state = match self.life {
             _ if self.quarantined => v1::ProducerState::Quarantined,
             Life::Dead => v1::ProducerState::Dead,
-            Life::Detached => v1::ProducerState::Detached,
+            Life::Detached | Life::Away { .. } => v1::ProducerState::Detached,
             Life::Introducing { .. } | Life::Attached => match self.phase {
                 Phase::Open { .. } => v1::ProducerState::Capturing,
                 _ => v1::ProducerState::Attached,

@@ -12,9 +12,19 @@ use super::error::RunError;
 pub(crate) struct CoreFilter {
     /// Ascending, each once.
     cores: Vec<u32>,
+    /// A process's own indices instead, a bit each.
+    own: Option<[u64; MAX_NCS / 64]>,
 }
 
 impl CoreFilter {
+    /// A filter by the indices of the one process that it is for, a bit each.
+    pub(crate) fn own(ncs: [u64; MAX_NCS / 64]) -> Self {
+        Self {
+            cores: Vec::new(),
+            own: Some(ncs),
+        }
+    }
+
     /// A filter of the cores in `list`.
     pub(crate) fn new(list: &[u32]) -> Result<Self, RunError> {
         if let Some(core) = list.iter().find(|core| **core as usize >= MAX_NCS) {
@@ -25,7 +35,7 @@ impl CoreFilter {
         let mut cores = list.to_vec();
         cores.sort_unstable();
         cores.dedup();
-        Ok(Self { cores })
+        Ok(Self { cores, own: None })
     }
 
     /// The cores named, ascending; none for all.
@@ -39,6 +49,11 @@ impl CoreFilter {
 
     /// Whether the NC of index `nc` of a process with these visible cores passes.
     pub(crate) fn passes(&self, visible: &[u16], nc: usize) -> bool {
+        if let Some(own) = &self.own {
+            return own
+                .get(nc / 64)
+                .is_some_and(|bits| bits >> (nc % 64) & 1 != 0);
+        }
         match visible.get(nc) {
             Some(core) => self.passes_core(u32::from(*core)),
             // An index beyond the visible cores is no host core: only "all" lets it pass.
@@ -49,9 +64,14 @@ impl CoreFilter {
 
     /// Indices that get a ring in a process with these visible cores, or that many when it knows none.
     pub(crate) fn rings(&self, visible: &[u16], default_cores: u32) -> Vec<usize> {
-        indices(visible, default_cores)
+        let mut rings: Vec<usize> = indices(visible, default_cores)
             .filter(|nc| self.passes(visible, *nc))
-            .collect()
+            .collect();
+        if rings.is_empty() && self.own.is_some() {
+            // A process may ask for nothing: then it has a ring whose gate stays closed.
+            rings.push(0);
+        }
+        rings
     }
 
     /// Indices that would have a ring but for this filter.
@@ -120,5 +140,22 @@ mod tests {
             message.contains("256") && message.contains("0 to 255"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn a_processs_own_filter_goes_by_its_own_indices() {
+        let own = CoreFilter::own([0b101, 0, 0, 1 << 63]);
+        assert_eq!(own.rings(&[8, 9, 10], 8), [0, 2]);
+        assert_eq!(own.closed(&[8, 9, 10], 8), [1]);
+        let gates = own.gates(&[8, 9, 10], 1, 5);
+        let open: Vec<_> = (0..MAX_NCS).filter(|nc| gates[*nc] != 0).collect();
+        assert_eq!(open, [0, 2, 255]);
+        let none = CoreFilter::own([0; 4]);
+        assert_eq!(
+            none.rings(&[8, 9], 8),
+            [0],
+            "a ring that nothing comes into"
+        );
+        assert_eq!(none.gates(&[8, 9], 1, 5), [0; MAX_NCS]);
     }
 }

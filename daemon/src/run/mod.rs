@@ -7,7 +7,7 @@
 //! | `share` | one producer's part of a run |
 //! | `error` | why a request is refused |
 //!
-//! A scope is the host (no token) or a token. There is at most one run of a scope; it stays, stopped, until a start of
+//! A scope is the host (no token), a token, or one process that asked for it itself (`own`, see `registry::own`). There is at most one run of a scope; it stays, stopped, until a start of
 //! the same scope takes its place. A run belongs to no connection: whoever started it may go, and whoever may use the
 //! control socket can read or stop it. Only a token's run that is left alone for an hour, with none of its processes
 //! attached any more, is given up.
@@ -28,6 +28,19 @@ use crate::drain::slot::FetchSlot;
 use cores::CoreFilter;
 use error::RunError;
 use share::{Share, total};
+
+/// What makes a run a process's own: it asked for it, and reads it itself.
+#[derive(Debug)]
+pub(crate) struct Own {
+    /// The process.
+    pub producer: u32,
+    /// The run whose rings it shares, if it found one.
+    pub joined: Option<u64>,
+    /// The number of its start, until that is answered.
+    pub unanswered: Option<u64>,
+    /// Where each NC's numbers go on when it gets rings of its own after it shared others.
+    pub next: BTreeMap<usize, u64>,
+}
 
 /// A capture.
 #[derive(Debug)]
@@ -52,12 +65,26 @@ pub(crate) struct Run {
     pub fetch: Option<Arc<FetchSlot>>,
     /// When a client last asked for it.
     pub asked: Instant,
+    /// Set when it is a process's own; then it has no token, and no client sees it.
+    pub own: Option<Own>,
 }
 
 impl Run {
     /// Whether events are recorded.
     pub(crate) fn is_capturing(&self) -> bool {
         self.stopped_ns.is_none()
+    }
+
+    /// Whether it is the run of the host, or of this token.
+    pub(crate) fn has_scope(&self, token: &str) -> bool {
+        self.own.is_none() && self.token == token
+    }
+
+    /// Whether it is the own run of a producer.
+    pub(crate) fn is_own_of(&self, producer: u32) -> bool {
+        self.own
+            .as_ref()
+            .is_some_and(|own| own.producer == producer)
     }
 
     /// The run as a message.

@@ -1,5 +1,7 @@
 //! One producer's part of a run: its rings, how far they were consumed, whether anybody still writes them.
 
+mod away;
+
 use std::sync::Arc;
 
 use nrt_trace_proto::v1;
@@ -11,6 +13,7 @@ use crate::drain::ring::Learned;
 use crate::drain::segment::Segment;
 use crate::drain::slot::Consumed;
 use crate::strings::ProducerNames;
+pub(crate) use away::Away;
 
 /// Who may write the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub(crate) enum Writers {
     Quiescent,
     /// Nobody: the process ended, or let go of the connection with its gates closed.
     Ended,
+    /// The process's threads, perhaps: it has the rings of an earlier daemon and has not come back yet.
+    Away,
 }
 
 /// A committed ring.
@@ -33,6 +38,8 @@ struct Ring {
     nc: usize,
     cursor: Cursor,
     known: Arc<Learned>,
+    /// Events passed by, which only the process's own capture had asked for.
+    skipped: u64,
 }
 
 /// One producer's part of a run.
@@ -41,6 +48,8 @@ pub(crate) struct Share {
     /// The rings' memory; gone when all was consumed and nobody writes any more.
     segment: Option<Arc<Segment>>,
     rings: Vec<Ring>,
+    /// What is known of rings whose memory only the process has.
+    away: Option<Away>,
     /// The last accounts of rings whose memory is gone.
     settled: Vec<v1::RingAccount>,
     /// Events without a ring, as counted when the memory went.
@@ -60,6 +69,7 @@ impl Share {
             nc,
             cursor: Cursor::default(),
             known: Arc::default(),
+            skipped: 0,
         };
         let rings = segment.layout().ncs().map(ring).collect();
         Self {
@@ -74,6 +84,7 @@ impl Share {
         Self {
             segment: None,
             rings: Vec::new(),
+            away: None,
             settled: Vec::new(),
             unplaced: [0; 2],
             writers: Writers::Awaited,
@@ -100,13 +111,16 @@ impl Share {
     fn certainty(&self) -> Certainty {
         match self.writers {
             _ if self.quarantined => Certainty::Quarantined,
-            Writers::Open | Writers::Closing => Certainty::Open,
+            Writers::Open | Writers::Closing | Writers::Away => Certainty::Open,
             Writers::Awaited | Writers::Quiescent => Certainty::Quiescent,
             Writers::Ended => Certainty::Ended,
         }
     }
 
     fn account(&self, ring: &Ring) -> Account {
+        if let Some(account) = self.account_away(ring) {
+            return account;
+        }
         let reader = self
             .segment
             .as_ref()
@@ -122,7 +136,8 @@ impl Share {
         let certainty = self.certainty();
         let live = self.rings.iter().map(|ring| {
             let account = self.account(ring);
-            ring_account(producer_id, ring.nc, &account, certainty.is_exact(&account))
+            let exact = certainty.is_exact(&account);
+            ring_account(producer_id, ring.nc, &account, ring.skipped, exact)
         });
         live.chain(self.settled.iter().copied()).collect()
     }
@@ -134,6 +149,9 @@ impl Share {
 
     /// Whether a later fetch can bring anything: unread events, or claims that were or may still be published.
     pub(crate) fn has_more(&self) -> bool {
+        if self.away.is_some() {
+            return false; // not before the process comes back
+        }
         let may_write = self.may_be_written();
         self.rings.iter().any(|ring| {
             let account = self.account(ring);
@@ -173,18 +191,22 @@ impl Share {
             selected: wanted(ring.nc),
             cursor: ring.cursor.clone(),
             known: ring.known.clone(),
+            skipped: ring.skipped,
+        };
+        // Of rings that are away there is nothing to read, but their accounts are told.
+        let (readable, told) = match &self.away {
+            Some(_) => (&[][..], self.accounts(info.producer_id)),
+            None => (&self.rings[..], self.settled.clone()),
         };
         ProducerJob {
             info,
             selected,
             names,
             segment: self.segment.clone(),
-            rings: self.rings.iter().map(ring).collect(),
-            settled: self
-                .settled
-                .iter()
+            rings: readable.iter().map(ring).collect(),
+            settled: told
+                .into_iter()
                 .filter(|account| wanted(account.nc_idx as usize))
-                .copied()
                 .collect(),
             unplaced: self.unplaced,
             certainty: self.certainty(),
@@ -196,6 +218,7 @@ impl Share {
         if let Some(ring) = self.rings.iter_mut().find(|ring| ring.nc == consumed.nc) {
             ring.cursor = consumed.cursor;
             ring.known.add(consumed.learned);
+            ring.skipped += consumed.skipped;
         }
     }
 
@@ -224,7 +247,7 @@ impl Share {
     fn may_be_written(&self) -> bool {
         matches!(
             self.writers,
-            Writers::Awaited | Writers::Open | Writers::Closing
+            Writers::Awaited | Writers::Open | Writers::Closing | Writers::Away
         )
     }
 

@@ -84,7 +84,8 @@ fn r07_another_version_is_refused_by_name() {
     let (code, reason) = refusal(&host, other.as_bytes(), &[]);
     assert_eq!(code, refuse::VERSION);
     assert!(
-        reason.contains("ABI version 7") && reason.contains("daemon 1"),
+        reason.contains("ABI version 7")
+            && reason.contains(&format!("daemon {}", nrt_trace_abi::ABI_VERSION)),
         "{reason}"
     );
     let mut other = hello("fat", "", &[]);

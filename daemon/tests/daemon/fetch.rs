@@ -491,7 +491,7 @@ fn event_types_and_status_are_told() {
     let status = host.status();
     assert_eq!(
         (status.abi_version, status.producers, status.embedded),
-        (1, 1, true)
+        (nrt_trace_abi::ABI_VERSION.into(), 1, true)
     );
     assert!(status.resident_bytes > 0 && status.reserved_bytes >= status.resident_bytes);
     assert!(status.cpu_ns > 0 && status.rss_bytes > 0 && status.pid > 0 && status.started_ns > 0);

@@ -7,6 +7,7 @@
 )]
 
 mod anywhere;
+mod fork_inside;
 mod unnoticed;
 
 use nrt_trace_tests::{Document, Ended};

@@ -10,6 +10,8 @@
  *  - A string that is NULL or not UTF-8 is NRT_INVALID, or 0 where an id is returned; nothing else happens then.
  *  - Out of memory is NRT_RESOURCE, and nothing was done.
  *  - Setters do nothing with a NULL object, and free functions take NULL.
+ *  - start, stop, fetch and the calls below them concern the calling process only, one at a time: others wait. A forked
+ *    child is not capturing, and may start a capture of its own.
  *  - They may be called from any thread, but not from signal handlers. An object must not be used by two threads at once
  *    while one of them changes it; shards of the string database may.
  */
@@ -104,11 +106,90 @@ void nrt_sys_trace_fetch_options_set_max_events_per_nc(nrt_sys_trace_fetch_optio
 /** Which NeuronCore is fetched; -1, converted to uint64_t, for all. Any other number of 256 and above is ignored. */
 void nrt_sys_trace_fetch_options_set_nc_idx(nrt_sys_trace_fetch_options_t *options, uint64_t nc_idx);
 
+/* ---- Start, fetch, stop ----------------------------------------------------------------------------------------- */
+
+/**
+ * Starts capturing this process, and returns when its events are recorded. The daemon makes the rings; what another run
+ * captures of this process goes on, and where that one has the process's rings the two share them: they keep their size.
+ * Without a daemon, and with NRT_TRACE_EMBEDDED=1 in the environment, the process makes them itself.
+ *
+ * options  NULL for the defaults, changed by NEURON_RT_INSPECT_EVENT_FILTER_NC, NEURON_RT_INSPECT_EVENT_FILTER_TYPE and
+ *          NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC.
+ *
+ * Returns NRT_FAILURE when this process is capturing already, and when there is no daemon; NRT_INVALID for more events than
+ * a ring can have, and for a bad value of one of these variables (the log says which); NRT_RESOURCE when there is no memory
+ * for the rings; NRT_TIMEOUT when the daemon has not answered within five seconds.
+ */
+NRT_STATUS nrt_sys_trace_start(nrt_sys_trace_config_t *options);
+
+/**
+ * Stops capturing. Events that were not fetched are lost.
+ *
+ * Returns NRT_FAILURE when this process is not capturing; NRT_TIMEOUT when the daemon has not answered within five seconds
+ * (the capture has ended all the same).
+ */
+NRT_STATUS nrt_sys_trace_stop(void);
+
+/**
+ * Takes events out of the capture, as a JSON document: {"events":[...],"data_version":2}. They come NeuronCore by NeuronCore,
+ * each in the order of its sequence numbers. What was fetched can't be fetched again; what an error kept from being
+ * fetched can.
+ *
+ * buffer        must point to NULL; gets the document, which ends with a zero byte and goes back through
+ *               nrt_sys_trace_buffer_free.
+ * written_size  gets its length without the zero byte; 0 after an error.
+ * options       NULL for all events of all NeuronCores.
+ *
+ * Returns NRT_INVALID when *buffer is not NULL, and for options whose nc_idx is no NeuronCore and not -1; NRT_FAILURE when
+ * this process is not capturing; NRT_RESOURCE when there is no memory for the document.
+ */
+NRT_STATUS nrt_sys_trace_fetch_events(char **buffer, size_t *written_size, nrt_sys_trace_fetch_options_t *options);
+
 /**
  * Frees the text that a fetch returned. Such text is the library's: free() must not be given it, and this function must
  * be given nothing else.
  */
 void nrt_sys_trace_buffer_free(char *buffer);
+
+/* ---- Record by record ------------------------------------------------------------------------------------------- */
+
+/** An event as it is recorded: 112 bytes. */
+typedef struct nrt_sys_trace_event {
+    uint32_t trace_type;
+    uint32_t producer_id; /**< 0, or the daemon's number for this process */
+    uint64_t thread_id;
+    uint64_t id;          /**< nc_local_id | nc_idx << 50 */
+    uint64_t nc_local_id; /**< sequence number of the NeuronCore, from 1 on */
+    uint64_t tracking_id;
+    uint64_t timestamp_ns; /**< CLOCK_REALTIME */
+    nrt_sys_trace_event_data_t data;
+    uint32_t phase;
+    uint32_t nc_idx;
+    uint64_t nrta_seq_id;
+    bool has_nrta_seq_id;
+    uint8_t reserved[7];
+} nrt_sys_trace_event_t;
+
+/**
+ * Takes at most cap events of a NeuronCore (-1: of all) out of the capture, the oldest first, as a fetch does; *n gets
+ * their number.
+ *
+ * Returns NRT_INVALID when n is NULL, when out is NULL and cap is not 0, and when nc_idx is no NeuronCore and not -1;
+ * NRT_FAILURE when this process is not capturing.
+ */
+NRT_STATUS nrt_sys_trace_capture_drain_events(int32_t nc_idx, nrt_sys_trace_event_t *out, size_t cap, size_t *n);
+
+/** Stops capturing as nrt_sys_trace_stop does; NRT_SUCCESS whether this process was capturing or not. */
+NRT_STATUS nrt_sys_trace_capture_close(void);
+
+/** Events that each ring of the capture keeps; 0 when this process is not capturing. */
+size_t nrt_sys_trace_ring_size(void);
+
+/**
+ * Events in the rings that were not fetched; 0 when this process is not capturing. In rings that are shared with another
+ * run the events that only that one asked for are counted too.
+ */
+uint64_t nrt_sys_trace_total_event_count(void);
 
 /* ---- String database ----------------------------------------------------------------------------------------------- */
 

@@ -39,7 +39,7 @@ impl Ring {
     fn read(&self, cursor: &Cursor, known: &Learned, max: u64) -> (Turn, Vec<Chunk>) {
         let reader = Reader::new(&self.words, self.geometry).unwrap();
         let mut chunks = Vec::new();
-        let turn = read(&reader, 9, cursor, known, max, |chunk| {
+        let turn = read(&reader, 9, cursor, known, TypeSet::ALL, max, |chunk| {
             chunks.push(chunk);
             Ok::<_, ()>(())
         });
@@ -131,6 +131,7 @@ fn a_sink_that_breaks_off_ends_the_turn() {
         1,
         &Cursor::default(),
         &Learned::default(),
+        TypeSet::ALL,
         9,
         |_| Err("gone"),
     );
@@ -195,4 +196,32 @@ fn what_earlier_chunks_and_fetches_told_comes_before_the_records_that_need_it() 
         [(1, Some(100)), (2, Some(200))],
         "an earlier fetch told"
     );
+}
+
+/// Another capture of the same process asked for type 3; a number that is no type is delivered all the same.
+#[test]
+fn types_that_the_run_did_not_ask_for_are_passed_by_and_take_no_place() {
+    let ring = Ring::new(64);
+    for trace_type in [0, 3, 0, 3, 3, 46, u32::MAX, 0] {
+        ring.emit(trace_type, [0; 5]);
+    }
+    let reader = Reader::new(&ring.words, ring.geometry).unwrap();
+    let asked = TypeSet::from_bits(!(1 << 3));
+    let known = Learned::default();
+    let turn_of = |cursor: &Cursor, max| {
+        let mut chunks = Vec::new();
+        let turn = read(&reader, 9, cursor, &known, asked, max, |chunk| {
+            chunks.push(chunk);
+            Ok::<_, ()>(())
+        });
+        (
+            turn.unwrap(),
+            chunks.iter().flat_map(seqs).collect::<Vec<_>>(),
+        )
+    };
+    let (first, got) = turn_of(&Cursor::default(), 2);
+    assert_eq!((got, first.delivered, first.skipped), (vec![1, 3], 2, 1));
+    let (rest, got) = turn_of(&first.cursor, u64::MAX);
+    assert_eq!((got, rest.delivered, rest.skipped), (vec![6, 7, 8], 3, 2));
+    assert_eq!(rest.cursor.delivered(), 8, "the cursor has seen them all");
 }

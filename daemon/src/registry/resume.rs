@@ -1,0 +1,312 @@
+//! Going on where an earlier daemon stopped, in whatever way it stopped.
+//!
+//! ```text
+//!  before                 without a daemon               after
+//!  record written   ──▶   gates stay open,         ──▶   record read: runs are there again, their producers "away"
+//!  at each change         producers keep emitting        Hello + their rings: taken over, cursors go on, gates stay open
+//!                                                        a process that ended meanwhile: its last counts, the rest lost
+//! ```
+//!
+//! Memory is taken from a process only if it is exactly what the record names: device, inode, size, seals, the random
+//! number and every other word of its header, from the same user and, where both are known, the same pid. Runs that
+//! a process asked for itself are not written down: they end with the connection.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use nrt_trace_abi::message::Hello;
+use nrt_trace_model::filter::TypeSet;
+use nrt_trace_shm::control::ControlPage;
+use nrt_trace_shm::memfd;
+use nrt_trace_shm::socket::Peer;
+use nrt_trace_shm::strings::StringReader;
+use rustix::event::epoll::{self, EventFlags};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::attach::ORPHAN_KEEP_S;
+use super::producer::{Life, Phase, Producer};
+use super::{Registry, Source};
+use crate::drain::segment::Segment;
+use crate::handshake::ProcFolder;
+use crate::run::cores::CoreFilter;
+use crate::run::share::Share;
+use crate::run::{Run, scope_name};
+use crate::state::{Found, ProducerRecord, RunRecord, State};
+use crate::strings::ProducerNames;
+
+impl Registry {
+    /// Writes down what a next daemon needs. Before a promise is given, and after each change.
+    pub(super) fn write_down(&mut self) {
+        self.changed = false;
+        let state = self.state.is_some().then(|| self.record());
+        if let (Some(file), Some(state)) = (&mut self.state, state) {
+            if state.runs.is_empty() {
+                file.remove();
+            } else {
+                file.save(&state);
+            }
+        }
+    }
+
+    fn record(&self) -> State {
+        let runs = self.runs.iter().filter(|run| run.own.is_none());
+        let runs: Vec<RunRecord> = runs.map(record_of_run).collect();
+        let held = |id: u32| {
+            (runs.iter())
+                .flat_map(|run| &run.shares)
+                .any(|share| share.producer == id)
+        };
+        let producers = (self.producers.values()).filter(|producer| held(producer.id));
+        State {
+            boot_id: self.boot_id.clone(),
+            next_producer: self.next.producer,
+            generation: self.next.generation,
+            producers: producers.map(Producer::record).collect(),
+            runs,
+        }
+    }
+
+    /// Takes up what an earlier daemon left.
+    pub(super) fn take_up(&mut self) {
+        let Some(file) = &self.state else { return };
+        let state = match file.load() {
+            Found::Nothing => return,
+            Found::Aside { why, place } => {
+                tracing::warn!(
+                    aside = place.map(|place| place.display().to_string()),
+                    "what an earlier daemon wrote down is of no use: {why}"
+                );
+                return;
+            }
+            Found::State(state) => *state,
+        };
+        if state.boot_id != self.boot_id {
+            tracing::info!("an earlier daemon's runs ended with the machine's last boot");
+            return;
+        }
+        self.next.producer = self.next.producer.max(state.next_producer);
+        self.next.generation = state.generation;
+        for record in &state.runs {
+            match run_of(record) {
+                Some(run) => self.runs.push(run),
+                None => tracing::warn!(run = record.id, "a run was written down wrongly"),
+            }
+        }
+        for record in state.producers {
+            self.await_return(record);
+        }
+        // A part of nobody: its producer was not written down.
+        let known: Vec<u32> = self.producers.keys().copied().collect();
+        for run in &mut self.runs {
+            run.shares.retain(|id, _| known.contains(id));
+        }
+        for run in &self.runs {
+            let (run, scope, parts) = (run.id, scope_name(&run.token), run.shares.len());
+            tracing::info!(run, processes = parts, "going on with the run of {scope}");
+        }
+        self.note_capturing();
+        let ids: Vec<u32> = self.producers.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.retire(id));
+    }
+
+    /// Notes a process of an earlier daemon, which is expected to come back.
+    fn await_return(&mut self, record: ProducerRecord) {
+        let shared = |id| {
+            let (page, _) = ControlPage::create(id).ok()?;
+            let (names, _) = StringReader::create(4096).ok()?;
+            Some((page, names))
+        };
+        let Some(info) = record.info else { return };
+        let id = info.producer_id;
+        let Some((page, names)) = shared(id) else {
+            tracing::warn!(producer = id, "no room for a process of an earlier daemon");
+            return;
+        };
+        let names = Arc::new(ProducerNames::new(names));
+        let pidfd = info.pid.and_then(|pid| alive(pid, record.start_ticks));
+        let until = Instant::now() + Duration::from_secs(ORPHAN_KEEP_S.into());
+        let mut producer = Producer::away(info, record.start_ticks, until, Arc::new(page), names);
+        let gone = record.ended || pidfd.is_none();
+        producer.pidfd = pidfd;
+        if let Some(pidfd) = &producer.pidfd {
+            let source = Source::Process(id).data();
+            // Without it the time that it has to come back must do.
+            let _unwatched = epoll::add(&self.epoll, pidfd, source, EventFlags::IN);
+        }
+        self.producers.insert(id, producer);
+        if gone {
+            self.lose_away(id, Life::Dead);
+        }
+    }
+
+    /// Which producer of an earlier daemon it is that hands memory back.
+    pub(super) fn owner_of(&self, files: &[OwnedFd], peer: &Peer) -> Option<u32> {
+        let handed: Vec<_> = (files.iter())
+            .filter_map(|file| memfd::identity(file).ok())
+            .collect();
+        let owns = |id: u32, share: &Share| {
+            let away = share.away()?;
+            let producer = self.producers.get(&id)?;
+            let itself = producer.uid == peer.uid
+                && (producer.pid().is_none() || producer.pid() == peer.pid)
+                && handed.contains(&(away.file.device, away.file.inode));
+            itself.then_some(id)
+        };
+        (self.runs.iter())
+            .flat_map(|run| &run.shares)
+            .find_map(|(id, share)| owns(*id, share))
+    }
+
+    /// A process with this pid attaches as a new one: an earlier one of that number does not come back.
+    pub(super) fn replaces_away(&mut self, pid: Option<i32>) {
+        let old = (self.producers.values())
+            .find(|producer| {
+                matches!(producer.life, Life::Away { .. }) && pid.is_some() && producer.pid() == pid
+            })
+            .map(|producer| producer.id);
+        if let Some(id) = old {
+            self.lose_away(id, Life::Detached);
+        }
+    }
+
+    /// Takes over the memory that a producer hands back, and goes on with the run whose rings it still writes.
+    pub(super) fn take_back(&mut self, id: u32, hello: &Hello, files: Vec<OwnedFd>) {
+        let mut files: Vec<_> = (files.into_iter())
+            .filter_map(|file| Some((memfd::identity(&file).ok()?, file)))
+            .collect();
+        let mut refused = Vec::new();
+        for run in &mut self.runs {
+            let Some(share) = run.shares.get_mut(&id) else {
+                continue;
+            };
+            let Some(away) = share.away() else { continue };
+            let at = files
+                .iter()
+                .position(|(file, _)| *file == (away.file.device, away.file.inode));
+            let Some((_, file)) = at.map(|at| files.swap_remove(at)) else {
+                refused.push((run.id, "it was not handed back".to_owned()));
+                continue;
+            };
+            let generation = away.file.generation;
+            let segment = Segment::adopt(
+                file,
+                away.layout.clone(),
+                run.id,
+                &away.file,
+                id,
+                &away.firsts,
+            );
+            match segment {
+                Ok(segment) => {
+                    let segment = Arc::new(segment);
+                    let open = hello.armed_generation == generation;
+                    self.memory.add(segment.clone());
+                    share.come_back(segment, open);
+                    tracing::info!(producer = id, run = run.id, open, "its rings are back");
+                    if let (true, Some(producer)) = (open, self.producers.get_mut(&id)) {
+                        producer.phase = Phase::Open {
+                            run: run.id,
+                            generation,
+                        };
+                    }
+                }
+                Err(error) => refused.push((run.id, error.to_string())),
+            }
+        }
+        for (run, why) in refused {
+            let run = self.run_mut(run);
+            let share = run.and_then(|run| run.shares.get_mut(&id));
+            let events = share.map_or(0, |share| share.give_up_away(id));
+            tracing::warn!(producer = id, events, "its rings are lost: {why}");
+        }
+    }
+
+    /// A process that was away has ended, or will not come back: what it had is lost.
+    pub(super) fn lose_away(&mut self, id: u32, life: Life) {
+        let Some(producer) = self.producers.get_mut(&id) else {
+            return;
+        };
+        if !matches!(producer.life, Life::Away { .. }) {
+            return;
+        }
+        producer.end(life);
+        let pid = producer.pid();
+        let mut events = 0;
+        for run in &mut self.runs {
+            if let Some(share) = run.shares.get_mut(&id) {
+                events += share.give_up_away(id);
+            }
+        }
+        if events > 0 {
+            tracing::warn!(
+                producer = id,
+                pid,
+                events,
+                "a process ended while there was no daemon: its unread events are lost, these at least"
+            );
+        }
+        self.changed = true;
+        self.retire(id);
+    }
+
+    /// Gives up those who have had their time to come back.
+    pub(super) fn lose_the_late(&mut self, now: Instant) {
+        let late: Vec<u32> = (self.producers.values())
+            .filter(|producer| matches!(producer.life, Life::Away { until } if until <= now))
+            .map(|producer| producer.id)
+            .collect();
+        late.into_iter()
+            .for_each(|id| self.lose_away(id, Life::Detached));
+    }
+}
+
+fn record_of_run(run: &Run) -> RunRecord {
+    RunRecord {
+        id: run.id,
+        token: run.token.clone(),
+        started_ns: run.started_ns,
+        stopped_ns: run.stopped_ns,
+        cap: run.cap,
+        cores: run.cores.cores().to_vec(),
+        types: run.types.bits(),
+        shares: (run.shares.iter())
+            .map(|(id, share)| share.record(*id))
+            .collect(),
+    }
+}
+
+fn run_of(record: &RunRecord) -> Option<Run> {
+    let shares = record.shares.iter().map(|share| {
+        let id = share.producer;
+        Some((id, Share::restored(share, record.cap)?))
+    });
+    Some(Run {
+        id: record.id,
+        token: record.token.clone(),
+        started_ns: record.started_ns,
+        stopped_ns: record.stopped_ns,
+        cap: record.cap,
+        cores: CoreFilter::new(&record.cores).ok()?,
+        types: TypeSet::from_bits(record.types),
+        shares: shares.collect::<Option<_>>()?,
+        fetch: None,
+        asked: Instant::now(),
+        own: None,
+    })
+}
+
+/// The process that had this pid when it was written down, if it lives: the number may be another's by now.
+fn alive(pid: i32, start_ticks: Option<u64>) -> Option<OwnedFd> {
+    let pidfd = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+    let now = ProcFolder::open(pid, &pidfd)?.facts().start_ticks;
+    (now.is_some() && now == start_ticks).then_some(pidfd)
+}
+
+/// The machine's boot.
+pub(super) fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}

@@ -1,0 +1,144 @@
+//! The record.
+
+use nrt_trace_proto::v1;
+
+/// Everything. Protobuf, as the rest of what the daemon says; the layout belongs to this program alone.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct State {
+    /// The machine's boot that it holds for: memory ends with it.
+    #[prost(string, tag = "1")]
+    pub boot_id: String,
+    /// The next producer's number: none is used twice.
+    #[prost(uint32, tag = "2")]
+    pub next_producer: u32,
+    /// The last generation that was given out.
+    #[prost(uint64, tag = "3")]
+    pub generation: u64,
+    /// Runs, oldest first.
+    #[prost(message, repeated, tag = "4")]
+    pub runs: Vec<RunRecord>,
+    /// Producers that a run holds something of.
+    #[prost(message, repeated, tag = "5")]
+    pub producers: Vec<ProducerRecord>,
+}
+
+/// A run of the host or of a token.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct RunRecord {
+    /// Its number.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// Its token; empty for the host.
+    #[prost(string, tag = "2")]
+    pub token: String,
+    /// `CLOCK_REALTIME` ns.
+    #[prost(uint64, tag = "3")]
+    pub started_ns: u64,
+    /// `CLOCK_REALTIME` ns; absent while it captures.
+    #[prost(uint64, optional, tag = "4")]
+    pub stopped_ns: Option<u64>,
+    /// Slots of each ring.
+    #[prost(uint64, tag = "5")]
+    pub cap: u64,
+    /// Host cores captured; none: all.
+    #[prost(uint32, repeated, tag = "6")]
+    pub cores: Vec<u32>,
+    /// Event types captured, a bit each.
+    #[prost(uint64, tag = "7")]
+    pub types: u64,
+    /// Its producers' parts.
+    #[prost(message, repeated, tag = "8")]
+    pub shares: Vec<ShareRecord>,
+}
+
+/// A producer's part of a run.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ShareRecord {
+    /// The producer.
+    #[prost(uint32, tag = "1")]
+    pub producer: u32,
+    /// The memory of its rings; absent when it was let go.
+    #[prost(message, optional, tag = "2")]
+    pub file: Option<FileId>,
+    /// Rings with memory.
+    #[prost(message, repeated, tag = "3")]
+    pub rings: Vec<RingRecord>,
+    /// Accounts of rings without.
+    #[prost(message, repeated, tag = "4")]
+    pub settled: Vec<v1::RingAccount>,
+    /// Events for NCs without a ring, and with an index out of range.
+    #[prost(uint64, repeated, tag = "5")]
+    pub unplaced: Vec<u64>,
+    /// When the gates opened, `CLOCK_REALTIME` ns.
+    #[prost(uint64, optional, tag = "6")]
+    pub armed_from_ns: Option<u64>,
+    /// Whether nobody can write the rings any more.
+    #[prost(bool, tag = "7")]
+    pub quiet: bool,
+    /// Whether its words were impossible.
+    #[prost(bool, tag = "8")]
+    pub quarantined: bool,
+}
+
+/// Which memory it is, so that no other is taken for it.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct FileId {
+    /// Device of the anonymous file.
+    #[prost(uint64, tag = "1")]
+    pub device: u64,
+    /// Its inode.
+    #[prost(uint64, tag = "2")]
+    pub inode: u64,
+    /// The random number in its header.
+    #[prost(uint64, tag = "3")]
+    pub nonce: u64,
+    /// The number that its gates carry.
+    #[prost(uint64, tag = "4")]
+    pub generation: u64,
+}
+
+/// How far one ring was consumed.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct RingRecord {
+    /// The process's own index.
+    #[prost(uint32, tag = "1")]
+    pub nc: u32,
+    /// The next claim to look at.
+    #[prost(uint64, tag = "2")]
+    pub next: u64,
+    /// Claims below that are still open.
+    #[prost(uint64, repeated, tag = "3")]
+    pub pending: Vec<u64>,
+    /// Events delivered.
+    #[prost(uint64, tag = "4")]
+    pub delivered: u64,
+    /// Events that are gone.
+    #[prost(uint64, tag = "5")]
+    pub lost: u64,
+    /// Of those, given up on request.
+    #[prost(uint64, tag = "6")]
+    pub abandoned: u64,
+    /// Events passed by, which only the process's own capture asked for.
+    #[prost(uint64, tag = "7")]
+    pub skipped: u64,
+    /// Events claimed when this was written.
+    #[prost(uint64, tag = "8")]
+    pub claimed: u64,
+    /// The number of its first event, less one.
+    #[prost(uint64, tag = "9")]
+    pub first: u64,
+}
+
+/// A process that a run holds something of.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct ProducerRecord {
+    /// What is told of it.
+    #[prost(message, optional, tag = "1")]
+    pub info: Option<v1::Producer>,
+    /// When it started, in the kernel's ticks since boot; with the pid it names one process. Absent: not known.
+    #[prost(uint64, optional, tag = "2")]
+    pub start_ticks: Option<u64>,
+    /// Whether it had ended.
+    #[prost(bool, tag = "3")]
+    pub ended: bool,
+}

@@ -1,0 +1,206 @@
+//! The daemon ends, in whatever way, and starts again: processes never notice, and nothing is lost or told twice.
+
+use std::ops::RangeInclusive;
+
+use nrt_trace_tests::control::Control;
+use nrt_trace_tests::wait::until;
+use nrt_trace_tests::{Document, Host, Running, payload};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Kills the daemon.
+fn kill_daemon(host: &mut Host) {
+    let pid = Pid::from_raw(host.daemon_pid().cast_signed()).expect("a pid");
+    kill_process(pid, Signal::KILL).expect("the daemon is there");
+    assert_eq!(host.wait_daemon(), None);
+}
+
+fn state_of(host: &Host, pid: u32) -> Option<String> {
+    let answer = host.tracectl(&["producers", "--format", "json"]).ok();
+    let answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
+    let listed = answer["producers"].as_array().expect("a list").iter();
+    let mut mine = listed.filter(|p| p["pid"].as_u64() == Some(pid.into()));
+    Some(mine.next()?["state"].as_str()?.to_owned())
+}
+
+/// Waits until a process is in the state that lists show.
+fn until_state(host: &Host, pid: u32, wanted: &str) {
+    until(&format!("process {pid} to be {wanted}"), || {
+        state_of(host, pid)
+            .filter(|state| state == wanted)
+            .map(drop)
+    });
+}
+
+fn numbers(document: &Document) -> Vec<u64> {
+    payload::numbers(&document.events)
+        .remove(&0)
+        .unwrap_or_default()
+}
+
+fn range(numbers: RangeInclusive<u64>) -> Vec<u64> {
+    numbers.collect()
+}
+
+/// The sum of a field over all rings of the host's run.
+fn sum(host: &Host, field: &str) -> u64 {
+    let status = host.status();
+    let rings = status["runs"][0]["rings"].as_array().expect("rings").iter();
+    rings.map(|ring| ring[field].as_u64().unwrap()).sum()
+}
+
+fn emit(probe: &mut Running, events: u64) {
+    let answer = probe.ask("go");
+    assert_eq!(answer, format!("{{\"recorded\":{events},\"refused\":0}}\n"));
+}
+
+/// A run of 100 events before the end, 100 without a daemon, 100 after it.
+fn goes_on(end: impl Fn(&mut Host)) {
+    let mut host = Host::with_daemon();
+    let mut probe = host.interactive_probe(&["-n", "100", "--nc", "0,1"]);
+    host.tracectl(&["start", "--max-events-per-nc", "2048"])
+        .ok();
+    emit(&mut probe, 100);
+    assert_eq!(numbers(&host.fetch()), range(1..=100));
+    emit(&mut probe, 100);
+    end(&mut host);
+    emit(&mut probe, 100);
+    host.start_daemon(&[]);
+    until_state(&host, probe.pid(), "capturing");
+    emit(&mut probe, 100);
+    let document = host.fetch();
+    assert_eq!(numbers(&document), range(101..=400), "each once");
+    assert_eq!(
+        ["claimed", "delivered", "lost", "unread"].map(|field| sum(&host, field)),
+        [400, 400, 0, 0]
+    );
+    host.tracectl(&["stop"]).ok();
+    assert_eq!(probe.ask("go"), "{\"recorded\":0,\"refused\":100}\n");
+    assert!(host.fetch().events.is_empty());
+}
+
+#[test]
+fn a_killed_daemons_runs_go_on_with_the_next_one() {
+    goes_on(kill_daemon);
+}
+
+#[test]
+fn an_upgraded_daemons_runs_go_on_with_the_next_one() {
+    goes_on(|host| assert_eq!(host.stop_daemon(), Some(0)));
+}
+
+#[test]
+fn a_stopped_runs_unread_events_survive_a_kill() {
+    let mut host = Host::with_daemon();
+    let mut probe = host.interactive_probe(&["-n", "100"]);
+    host.tracectl(&["start"]).ok();
+    emit(&mut probe, 100);
+    host.tracectl(&["stop"]).ok();
+    kill_daemon(&mut host);
+    host.start_daemon(&[]);
+    until_state(&host, probe.pid(), "attached");
+    assert_eq!(numbers(&host.fetch()), range(1..=100));
+    // And then their memory is of no use to anybody.
+    host.tracectl(&["start"]).ok();
+    emit(&mut probe, 100);
+    assert_eq!(numbers(&host.fetch()), range(101..=200));
+}
+
+#[test]
+fn overwritten_events_are_counted_across_a_restart() {
+    let mut host = Host::with_daemon();
+    let mut probe = host.interactive_probe(&["-n", "1000"]);
+    host.tracectl(&["start", "--max-events-per-nc", "1024"])
+        .ok();
+    emit(&mut probe, 1000);
+    kill_daemon(&mut host);
+    (0..3).for_each(|_| emit(&mut probe, 1000));
+    host.start_daemon(&[]);
+    until_state(&host, probe.pid(), "capturing");
+    assert_eq!(numbers(&host.fetch()), range(2977..=4000));
+    assert_eq!(
+        ["claimed", "delivered", "lost", "overwritten"].map(|field| sum(&host, field)),
+        [4000, 1024, 2976, 2976]
+    );
+}
+
+#[test]
+fn a_process_that_ends_without_a_daemon_is_told_of_with_its_last_counts() {
+    let mut host = Host::with_daemon();
+    let mut probe = host.interactive_probe(&["-n", "100"]);
+    let mut other = host.interactive_probe(&["-n", "10"]);
+    host.tracectl(&["start", "--nc", "0"]).ok();
+    emit(&mut probe, 100);
+    emit(&mut other, 10);
+    assert_eq!(host.fetch().events.len(), 110);
+    emit(&mut probe, 100);
+    kill_daemon(&mut host);
+    let pid = probe.pid();
+    probe.wait().ok();
+    host.start_daemon(&[]);
+    until_state(&host, other.pid(), "capturing");
+    until_state(&host, pid, "dead");
+    assert_eq!(sum(&host, "delivered"), 110, "as it was last known");
+    let ring = Control::connect(&host).fetch("").ring(pid);
+    assert!(ring.events.is_empty());
+    let account = &ring.account;
+    assert!(!account.exact && account.delivered == 100, "{account:?}");
+    assert_eq!(account.claimed, account.delivered + account.lost);
+    emit(&mut other, 10);
+    assert_eq!(host.fetch().events.len(), 10);
+}
+
+/// A record that is torn is put aside, and the daemon begins anew: with processes that are attached, and no run.
+#[test]
+fn a_torn_record_is_put_aside() {
+    let mut host = Host::with_daemon();
+    let mut probe = host.interactive_probe(&["-n", "100"]);
+    host.tracectl(&["start"]).ok();
+    emit(&mut probe, 100);
+    kill_daemon(&mut host);
+    let state = host.path("nrt-traced.state");
+    let whole = std::fs::read(&state).unwrap();
+    std::fs::write(&state, &whole[..whole.len() - 1]).unwrap();
+    host.start_daemon(&[]);
+    until_state(&host, probe.pid(), "attached");
+    assert!(host.path("nrt-traced.aside-0").exists());
+    assert!(
+        host.daemon_log().contains("it is torn"),
+        "{}",
+        host.daemon_log()
+    );
+    assert_eq!(host.status()["runs"], Value::Array(Vec::new()));
+    host.tracectl(&["start"]).ok();
+    emit(&mut probe, 100);
+    assert_eq!(numbers(&host.fetch()), range(101..=200));
+}
+
+/// Killed again and again at full speed: every event is delivered or overwritten, in order, once.
+#[test]
+fn killed_again_and_again_the_account_stays_exact() {
+    const KILLS: usize = 10;
+    let mut host = Host::with_daemon();
+    host.tracectl(&["start", "--max-events-per-nc", "4096", "--nc", "0"])
+        .ok();
+    // Without an end, at a rate at which rings wrap now and then.
+    let probe = Running::start(host.probe_command(&["-n", "0", "--rate", "20000", "--linger"]));
+    let pid = probe.pid();
+    until_state(&host, pid, "capturing");
+    let mut seen: Vec<u64> = Vec::new();
+    for _ in 0..KILLS {
+        kill_daemon(&mut host);
+        host.start_daemon(&[]);
+        until_state(&host, pid, "capturing");
+        seen.extend(numbers(&host.fetch()));
+        until("events", || (sum(&host, "unread") > 100).then_some(()));
+    }
+    host.tracectl(&["stop"]).ok();
+    let last = Control::connect(&host).fetch("").ring(pid);
+    seen.extend(last.events.iter().map(|event| event.number));
+    assert!(seen.is_sorted_by(|a, b| a < b), "each once, in order");
+    let account = &last.account;
+    assert_eq!(account.delivered, seen.len() as u64, "{account:?}");
+    assert_eq!(account.claimed, account.delivered + account.overwritten);
+    assert_eq!(seen.last(), Some(&account.claimed), "to the very end");
+    drop(probe);
+}
