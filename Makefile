@@ -27,6 +27,7 @@ install: build
 	install -D -m 644 client-lib/capi/include/nrt_trace_prefixed.h $(DESTDIR)$(includedir)/nrt_trace_prefixed.h
 	install -D -m 644 client-lib/capi/include/nrt/nrt_status.h $(DESTDIR)$(includedir)/nrt/nrt_status.h
 	install -D -m 644 client-lib/capi/include/nrt/nrt_sys_trace.h $(DESTDIR)$(includedir)/nrt/nrt_sys_trace.h
+	install -D -m 644 client-lib/capi/include/nrt/nrt_trace.hpp $(DESTDIR)$(includedir)/nrt/nrt_trace.hpp
 	install -d $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(unitdir)
 	sed -e '/^#/d' -e 's|^libdir=.*|libdir=$(libdir)|' -e 's|^includedir=.*|includedir=$(includedir)|' \
 		client-lib/capi/nrt_trace.pc > $(DESTDIR)$(libdir)/pkgconfig/nrt_trace.pc

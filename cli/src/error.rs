@@ -13,6 +13,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use nrt_trace_proto::STATUS_METADATA;
 use tonic::{Code, Status};
 
 use crate::output::tell;
@@ -101,7 +102,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
 
 /// What the daemon at `socket` answered, or that it does not answer any more.
 pub(crate) fn from_status(status: &Status, socket: &Path) -> Failure {
-    let text = status.message();
+    let text = &with_code(status);
     match status.code() {
         Code::Aborted => Failure::Busy(text.to_owned()),
         Code::InvalidArgument => Failure::Usage(text.to_owned()),
@@ -120,6 +121,16 @@ pub(crate) fn from_status(status: &Status, socket: &Path) -> Failure {
         )),
         // The daemon wrote these for a person: which run, which fetch, which limit.
         _ => Failure::Failed(text.to_owned()),
+    }
+}
+
+/// The daemon's words, with the runtime's code where it says one: `… NRT_FAILURE (1)`.
+fn with_code(status: &Status) -> String {
+    let text = status.message();
+    let code = status.metadata().get(STATUS_METADATA);
+    match code.and_then(|code| code.to_str().ok()?.parse::<i32>().ok()) {
+        Some(code) => format!("{text}: {} ({code})", nrt_trace_model::status::name(code)),
+        None => text.to_owned(),
     }
 }
 
@@ -163,6 +174,15 @@ mod tests {
             (refused.status(), refused.to_string().as_str()),
             (2, "no such event")
         );
+        let mut coded = Status::failed_precondition("not now");
+        for (code, words) in [
+            (1, "not now: NRT_FAILURE (1)"),
+            (-7, "not now: UNKNOWN (-7)"),
+        ] {
+            coded.metadata_mut().insert(STATUS_METADATA, code.into());
+            let failure = from_status(&coded, Path::new("/s"));
+            assert_eq!((failure.status(), failure.to_string().as_str()), (1, words));
+        }
         let busy = from_status(
             &Status::aborted("another fetch is running"),
             Path::new("/s"),

@@ -48,6 +48,7 @@ mod environment;
 mod event;
 mod fork;
 pub mod log;
+mod named;
 mod names;
 pub mod own;
 mod process;

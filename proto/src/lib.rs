@@ -24,3 +24,6 @@ pub mod v1 {
 
 /// Version of the [`v1::TracePart`] stream, in [`v1::FetchBegin::format_version`].
 pub const FORMAT_VERSION: u32 = 1;
+
+/// Metadata of a refused call: the code that Neuron's runtime would have returned (`NRT_STATUS`), in decimal digits.
+pub const STATUS_METADATA: &str = "nrt-status";

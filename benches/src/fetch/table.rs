@@ -22,11 +22,11 @@ pub(crate) struct Table {
     /// CPU time, ns per event, of a fetch to /dev/null.
     pub(crate) daemon_cpu_ns: f64,
     pub(crate) tool_cpu_ns: f64,
-    /// Peaks of memory, of all events and of a quarter of them.
+    /// Peaks of memory, of all events and of half of them.
     pub(crate) tool_peak_kib: u64,
-    pub(crate) tool_peak_quarter_kib: u64,
+    pub(crate) tool_peak_half_kib: u64,
     pub(crate) daemon_peak_kib: u64,
-    pub(crate) daemon_peak_quarter_kib: u64,
+    pub(crate) daemon_peak_half_kib: u64,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]
@@ -79,11 +79,11 @@ impl fmt::Display for Table {
         )?;
         writeln!(
             f,
-            "peak memory: nrt-tracectl {} KiB ({} KiB with a quarter of the events), daemon without its rings {} KiB ({} KiB)",
+            "peak memory: nrt-tracectl {} KiB ({} KiB with half of the events), daemon without its rings {} KiB ({} KiB)",
             self.tool_peak_kib,
-            self.tool_peak_quarter_kib,
+            self.tool_peak_half_kib,
             self.daemon_peak_kib,
-            self.daemon_peak_quarter_kib
+            self.daemon_peak_half_kib
         )
     }
 }

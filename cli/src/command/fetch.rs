@@ -1,13 +1,15 @@
 //! `fetch`: unread events become a file, and only then are consumed.
 
-use std::io::{Write, stdout};
+use std::io::{self, Write, stdout};
+use std::panic::resume_unwind;
 use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::trace_part::Part;
+use tokio::sync::mpsc;
 
 use crate::cli::{FetchArgs, SocketArg};
-use crate::client::Client;
+use crate::client::{Client, Parts};
 use crate::error::Failure;
 use crate::output::document::{Complete, Document};
 use crate::output::tally::Tally;
@@ -50,6 +52,9 @@ fn request(args: &FetchArgs) -> v1::FetchRequest {
     }
 }
 
+/// Parts between connection and document, 1 MiB each at most: one is written while the next ones come.
+const AHEAD: usize = 4;
+
 /// Streams a fetch into the target, which is complete but not yet in its place.
 async fn write(
     client: &mut Client,
@@ -59,20 +64,49 @@ async fn write(
 ) -> Result<(Tally, v1::FetchEnd, Complete), Failure> {
     let failed = |error| Failure::file("write", target.name(), &error);
     let mut parts = client.fetch(request).await?;
-    let mut document = Document::new(target, opened).map_err(failed)?;
-    let mut tally = Tally::default();
+    let document = Document::new(target, opened).map_err(failed)?;
+    let (sender, receiver) = mpsc::channel(AHEAD);
+    let writing = std::thread::Builder::new()
+        .name("document".to_owned())
+        .spawn(move || document_of(document, receiver))
+        .map_err(failed)?;
+    let received = receive(&mut parts, sender).await;
+    let written = writing.join().unwrap_or_else(|panic| resume_unwind(panic));
+    // If that failed, nothing more was received either.
+    let (tally, complete) = written.map_err(failed)?;
+    let end = received?.ok_or_else(cut)?;
+    Ok((tally, end, complete))
+}
+
+/// Hands on what comes, until the stream ends or nobody takes it any more.
+async fn receive(
+    parts: &mut Parts,
+    document: mpsc::Sender<Part>,
+) -> Result<Option<v1::FetchEnd>, Failure> {
     let mut end = None;
     while let Some(part) = parts.next().await? {
         if let Part::End(closing) = &part {
             end = Some(*closing);
         }
+        if document.send(part).await.is_err() {
+            break;
+        }
+    }
+    Ok(end)
+}
+
+/// Writes and counts what is handed on.
+fn document_of(
+    mut document: Document,
+    mut parts: mpsc::Receiver<Part>,
+) -> io::Result<(Tally, Complete)> {
+    let mut tally = Tally::default();
+    while let Some(part) = parts.blocking_recv() {
         let part = v1::TracePart { part: Some(part) };
         tally.part(&part);
-        document.part(&part).map_err(failed)?;
+        document.part(&part)?;
     }
-    let Some(end) = end else { return Err(cut()) };
-    let complete = document.complete().map_err(failed)?;
-    Ok((tally, end, complete))
+    Ok((tally, document.complete()?))
 }
 
 async fn discard(client: &mut Client, request: v1::FetchRequest) -> Result<ExitCode, Failure> {

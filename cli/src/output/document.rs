@@ -12,7 +12,7 @@ use super::target::{Opened, Sink, Target};
 #[derive(Debug)]
 pub(crate) enum Document {
     Json(Box<JsonWriter<Sink>>),
-    Native(NativeWriter<Sink>),
+    Native(Box<NativeWriter<Sink>>),
     Split(Box<Split>),
 }
 
@@ -28,7 +28,9 @@ impl Document {
                 let split = Split::new(place, target.json_options());
                 Ok(Self::Split(Box::new(split)))
             }
-            (Format::Native, Opened::One(sink)) => NativeWriter::new(sink).map(Self::Native),
+            (Format::Native, Opened::One(sink)) => {
+                Ok(Self::Native(Box::new(NativeWriter::new(sink)?)))
+            }
             (other, _) => {
                 let text = format!("this program does not write .{} so", other.extension());
                 Err(io::Error::new(io::ErrorKind::Unsupported, text))

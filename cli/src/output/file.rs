@@ -6,11 +6,16 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tempfile::NamedTempFile;
 
 use super::target::folder_of;
+
+/// Bytes after which a file's contents are sent to the disk, while more are written.
+const EARLY_BYTES: usize = 32 << 20;
 
 /// Mode of a new file, before the umask.
 const NEW_FILE: u32 = 0o666;
@@ -20,6 +25,37 @@ const NEW_FILE: u32 = 0o666;
 pub(crate) struct WholeFile {
     place: PathBuf,
     body: Body,
+    /// Written since the disk was last told.
+    fresh: usize,
+    disk: Option<Disk>,
+}
+
+/// A thread that brings to the disk what has been written so far. Left to itself, the kernel begins late, and the end
+/// of a large file would wait for nearly all of it.
+#[derive(Debug)]
+struct Disk {
+    wake: SyncSender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Disk {
+    fn new(file: &File) -> io::Result<Self> {
+        let file = file.try_clone()?;
+        let (wake, woken) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("disk".to_owned());
+        let thread = thread.spawn(move || {
+            while woken.recv().is_ok() {
+                // What fails here fails again at the end, where it is told.
+                let _early = file.sync_data();
+            }
+        })?;
+        Ok(Self { wake, thread })
+    }
+
+    fn end(self) {
+        drop(self.wake);
+        let _ended = self.thread.join();
+    }
 }
 
 #[derive(Debug)]
@@ -46,11 +82,16 @@ impl WholeFile {
         Ok(Self {
             place: place.to_owned(),
             body,
+            fresh: 0,
+            disk: None,
         })
     }
 
     /// Brings the contents to the disk, then gives the file its name, in place of whatever has it now.
     pub(crate) fn finish(self) -> io::Result<()> {
+        if let Some(disk) = self.disk {
+            disk.end();
+        }
         let file = self.body.file();
         if let Ok(old) = fs::metadata(&self.place) {
             file.set_permissions(old.permissions())?;
@@ -78,7 +119,17 @@ impl Body {
 
 impl Write for WholeFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.body.file().write(bytes)
+        let written = self.body.file().write(bytes)?;
+        self.fresh += written;
+        if self.fresh >= EARLY_BYTES {
+            self.fresh = 0;
+            if self.disk.is_none() {
+                self.disk = Some(Disk::new(self.body.file())?);
+            }
+            // Still busy with what was there before: it will be told the next time, or at the end.
+            let _busy = self.disk.as_ref().map(|disk| disk.wake.try_send(()));
+        }
+        Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -163,7 +214,25 @@ mod tests {
         check(|place| WholeFile {
             place: place.to_owned(),
             body: Body::Named(NamedTempFile::new_in(folder_of(place)).unwrap()),
+            fresh: 0,
+            disk: None,
         });
+    }
+
+    #[test]
+    fn a_large_file_goes_to_the_disk_while_it_is_written_and_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("t.json");
+        let mut file = WholeFile::create(&place).unwrap();
+        let piece: Vec<u8> = (0..1 << 20).map(|n: u32| n.to_le_bytes()[1]).collect();
+        for _ in 0..70 {
+            file.write_all(&piece).unwrap();
+        }
+        assert!(file.disk.is_some());
+        file.finish().unwrap();
+        let whole = fs::read(&place).unwrap();
+        assert_eq!(whole.len(), 70 << 20);
+        assert!(whole.chunks(1 << 20).all(|chunk| chunk == piece));
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod help;
 mod place;
 mod record;
 mod signals;
+mod split;
 mod start_stop;
 mod strings;
 mod tool;

@@ -6,6 +6,8 @@
 //! known. Identity (NC, process, worker) comes from the part that carries a record, never from the record's own words,
 //! which a producer could have written.
 //!
+//! [`read_json`] reads such documents, and those of newer runtimes, back.
+//!
 //! Integers are formatted straight into one buffer: an event costs a few dozen copies and no allocation. A serializer
 //! driven by derive took three times as long.
 
@@ -80,6 +82,8 @@ pub struct JsonWriter<W: Write> {
     /// Producers that the fetch announced.
     announced: u32,
     ring: Option<Ring>,
+    /// What the last ring's events were resolved with, empty: its memory serves the next ring.
+    spare: Option<Resolver<Record>>,
     memory: Option<Memory>,
 }
 
@@ -108,6 +112,7 @@ impl<W: Write> JsonWriter<W> {
             producers: HashMap::new(),
             announced: 0,
             ring: None,
+            spare: None,
             memory: None,
         }
     }
@@ -232,15 +237,21 @@ impl<W: Write> JsonWriter<W> {
             self.end_ring()?;
         }
         let text = self.ring_text(key);
-        let memory = &mut self.memory;
-        Ok(self.ring.get_or_insert_with(|| {
+        let Self {
+            ring,
+            spare,
+            memory,
+            ..
+        } = self;
+        Ok(ring.get_or_insert_with(|| {
             let learned = memory.as_mut().and_then(|memory| memory.rings.remove(&key));
+            let resolver = match learned {
+                Some(learned) => Resolver::knowing(true, learned),
+                None => spare.take().unwrap_or_else(|| Resolver::new(true)),
+            };
             Ring {
                 key,
-                resolver: learned.map_or_else(
-                    || Resolver::new(true),
-                    |learned| Resolver::knowing(true, learned),
-                ),
+                resolver,
                 text,
             }
         }))
@@ -275,6 +286,9 @@ impl<W: Write> JsonWriter<W> {
                 .flush(&mut |record, resolved| document.event(record, resolved, &ring.text))?;
             if let Some(memory) = &mut self.memory {
                 memory.rings.insert(ring.key, ring.resolver.into_learned());
+            } else {
+                ring.resolver.clear();
+                self.spare = Some(ring.resolver);
             }
         }
         Ok(())

@@ -5,6 +5,7 @@
 //!                           ├──▶ NativeWriter ──▶ .nrtt     lossless; NativeReader reads it back
 //!                           └──▶ Summary ───────▶ report    counts, durations, loss account, warnings
 //!
+//!  .json, ours or another version's ──▶ read_json ──▶ JsonEvents, one by one
 //!  a recording: .nrtt of many fetches ──▶ Spool (index) ──▶ parts of one ordered fetch ──▶ any of the above
 //! ```
 //!

@@ -29,6 +29,8 @@ pub(crate) struct Recent<K, V> {
     free: u32,
     oldest: u32,
     newest: u32,
+    /// Where the last answer stood: what is asked for in a row is mostly the same. Never an unused slot.
+    last: u32,
     limit: usize,
 }
 
@@ -44,8 +46,16 @@ impl<K: Hash + Eq + Copy, V: Copy + Default> Recent<K, V> {
             free: NONE,
             oldest: NONE,
             newest: NONE,
+            last: NONE,
             limit,
         }
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.table.clear();
+        self.slots.clear();
+        (self.free, self.oldest, self.newest, self.last) = (NONE, NONE, NONE, NONE);
     }
 
     /// The value of `key`.
@@ -53,6 +63,9 @@ impl<K: Hash + Eq + Copy, V: Copy + Default> Recent<K, V> {
     pub(crate) fn get(&self, key: &K) -> Option<&V> {
         if self.table.is_empty() {
             return None;
+        }
+        if self.last != NONE && self.slots[at(self.last)].key == *key {
+            return Some(&self.slots[at(self.last)].value);
         }
         let hash = self.hasher.hash_one(key);
         let position = self.table.find(hash, |&i| self.slots[at(i)].key == *key)?;
@@ -62,8 +75,12 @@ impl<K: Hash + Eq + Copy, V: Copy + Default> Recent<K, V> {
     /// The value of `key`, inserted as the default if it is new.
     #[inline]
     pub(crate) fn get_or_insert(&mut self, key: K) -> &mut V {
+        if self.last != NONE && self.slots[at(self.last)].key == key {
+            return &mut self.slots[at(self.last)].value;
+        }
         let hash = self.hasher.hash_one(key);
         if let Some(&position) = self.table.find(hash, |&i| self.slots[at(i)].key == key) {
+            self.last = position;
             return &mut self.slots[at(position)].value;
         }
         if self.table.len() == self.limit {
@@ -90,6 +107,7 @@ impl<K: Hash + Eq + Copy, V: Copy + Default> Recent<K, V> {
             newest => self.slots[at(newest)].newer = position,
         }
         self.newest = position;
+        self.last = position;
         let Self {
             table,
             slots,
@@ -109,6 +127,9 @@ impl<K: Hash + Eq + Copy, V: Copy + Default> Recent<K, V> {
             .find_entry(hash, |&i| self.slots[at(i)].key == *key)
             .ok()?;
         let (position, _) = entry.remove();
+        if position == self.last {
+            self.last = NONE;
+        }
         let Slot {
             value,
             older,
@@ -161,6 +182,11 @@ mod tests {
             "a removed entry made room"
         );
         assert_eq!(map.slots.len(), 2, "slots are reused");
+        map.clear();
+        assert_eq!(map.get(&4), None);
+        assert_eq!(map.remove(&3), None);
+        *map.get_or_insert(4) = 'e';
+        assert_eq!(map.get(&4), Some(&'e'));
     }
 
     proptest! {

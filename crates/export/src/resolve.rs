@@ -95,6 +95,13 @@ impl<T: Item> Resolver<T> {
         }
     }
 
+    /// Forgets a ring, for the next one. What is held is forgotten too.
+    pub(crate) fn clear(&mut self) {
+        self.executions.clear();
+        self.begun.clear();
+        self.held.clear();
+    }
+
     /// A resolver that knows what an earlier one learned.
     pub(crate) fn knowing(models: bool, learned: Learned) -> Self {
         let Learned { executions, begun } = learned;

@@ -43,7 +43,7 @@ pub struct Summary {
     /// By type's value; the last row is for types that this version does not know.
     types: Types,
     /// Texts by id.
-    names: HashMap<u64, Box<str>>,
+    names: Names,
     rings: HashMap<(u32, u32), Ring>,
     producers: BTreeMap<u32, Process>,
     accounts: BTreeMap<(u32, u32), RingAccount>,
@@ -65,6 +65,9 @@ struct Ring {
 
 /// Starts without their stop, by event type and tracking id.
 type Open = Recent<(u32, u64), Begun>;
+
+/// Texts by id.
+type Names = HashMap<u64, Box<str>>;
 
 /// What a start says.
 #[derive(Clone, Copy, Debug, Default)]
@@ -184,9 +187,14 @@ impl Summary {
             return report::of(self);
         }
         let mut ended = self.clone();
-        let Self { types, rings, .. } = &mut ended;
+        let Self {
+            types,
+            names,
+            rings,
+            ..
+        } = &mut ended;
         for Ring { resolver, open, .. } in rings.values_mut() {
-            let mut sink = |brief: &Brief, resolved| types.count(brief, resolved, open);
+            let mut sink = |brief: &Brief, resolved| types.count(brief, resolved, open, names);
             let Ok(()) = resolver.flush(&mut sink);
         }
         report::of(&ended)
@@ -207,6 +215,7 @@ impl Summary {
     fn records(&mut self, records: &Records) {
         let Self {
             types,
+            names,
             rings,
             producers,
             ..
@@ -222,7 +231,7 @@ impl Summary {
         *events += packed.len() as u64;
         producers.entry(records.producer_id).or_default().events += packed.len() as u64;
         for bytes in packed {
-            let mut sink = |brief: &Brief, resolved| types.count(brief, resolved, open);
+            let mut sink = |brief: &Brief, resolved| types.count(brief, resolved, open, names);
             let Ok(()) = resolver.record(&Record::from_bytes(bytes), &mut sink);
         }
     }
@@ -245,29 +254,36 @@ impl Types {
         event: &Brief,
         resolved: Resolved,
         open: &mut Open,
+        names: &Names,
     ) -> Result<(), Infallible> {
         let key = (event.trace_type, event.tracking_id);
+        // Whoever puts something else into a generic event's payload has no string of that id.
+        let name = if event.name != 0 && names.contains_key(&event.name) {
+            event.name
+        } else {
+            0
+        };
         match event.phase {
             PHASE_START => {
                 let begun = open.get_or_insert(key);
                 *begun = Begun {
                     timestamp_ns: resolved.timestamp_ns,
-                    name: event.name,
+                    name,
                 };
-                self.row(event, event.name).starts += 1;
+                self.row(event, name).starts += 1;
             }
             PHASE_STOP => {
                 let begun = open.remove(&key);
                 // A stop belongs to its start, whatever name it carries itself.
-                let stats = self.row(event, begun.map_or(event.name, |begun| begun.name));
+                let stats = self.row(event, begun.map_or(name, |begun| begun.name));
                 stats.stops += 1;
                 if let Some(begun) = begun {
                     let duration = resolved.timestamp_ns.checked_sub(begun.timestamp_ns);
                     stats.pair(duration.filter(|d| *d > 0));
                 }
             }
-            PHASE_INSTANT => self.row(event, event.name).instants += 1,
-            _ => _ = self.row(event, event.name),
+            PHASE_INSTANT => self.row(event, name).instants += 1,
+            _ => _ = self.row(event, name),
         }
         Ok(())
     }

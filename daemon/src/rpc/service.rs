@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use nrt_trace_model::{Category, EventType};
+use nrt_trace_model::{Category, EventType, Status as NrtStatus};
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::trace_control_server::TraceControl;
 use tokio::sync::mpsc;
@@ -89,7 +89,8 @@ impl TraceControl for Control {
             .name("nrt-fetch".to_owned())
             .spawn(move || stream::feed(job, commit, &sender, &handle, &runtime))
             .map_err(|error| {
-                Status::resource_exhausted(format!("no thread for a fetch: {error}"))
+                let text = format!("no thread for a fetch: {error}");
+                status::with_nrt(Status::resource_exhausted(text), NrtStatus::Resource)
             })?;
         Ok(Response::new(ReceiverStream::new(receiver)))
     }

@@ -1,6 +1,7 @@
 //! Errors as gRPC statuses, and the process's own figures.
 
-use nrt_trace_proto::v1;
+use nrt_trace_model::Status as NrtStatus;
+use nrt_trace_proto::{STATUS_METADATA, v1};
 use nrt_trace_shm::clock::clocksource;
 use rustix::time::ClockId;
 use tonic::{Code, Status};
@@ -20,14 +21,25 @@ pub(super) fn of_error(error: &RunError) -> Status {
         RunError::Busy => Code::ResourceExhausted,
         RunError::ShuttingDown => Code::Unavailable,
     };
-    Status::new(code, error.to_string())
+    with_nrt(Status::new(code, error.to_string()), error.status())
+}
+
+/// A gRPC status that carries the runtime's code too, for clients that speak the runtime's language.
+pub(super) fn with_nrt(mut status: Status, nrt: NrtStatus) -> Status {
+    status
+        .metadata_mut()
+        .insert(STATUS_METADATA, nrt.code().into());
+    status
 }
 
 /// Why a stream ends early.
 pub(super) fn of_break(why: BrokenOff) -> Status {
     match why {
         BrokenOff::ClientGone => Status::cancelled("the client went away"),
-        BrokenOff::RunGone => Status::aborted("a new start gave this run's events up"),
+        BrokenOff::RunGone => with_nrt(
+            Status::aborted("a new start gave this run's events up"),
+            NrtStatus::Closed,
+        ),
     }
 }
 
@@ -50,6 +62,22 @@ fn own_memory() -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_refusal_carries_the_runtimes_code() {
+        let all = [
+            (RunError::NotCapturing { scope: "x".into() }, 1),
+            (RunError::invalid("x"), 2),
+            (RunError::NoRun { scope: "x".into() }, 3),
+            (RunError::Busy, 7),
+            (RunError::ShuttingDown, 14),
+        ];
+        for (error, code) in all {
+            let status = of_error(&error);
+            let carried = status.metadata().get(STATUS_METADATA).unwrap();
+            assert_eq!(carried.to_str().unwrap(), code.to_string(), "{error}");
+        }
+    }
 
     #[test]
     fn the_process_knows_itself() {

@@ -8,7 +8,7 @@ use super::status;
 use crate::drain::fetch::{self, BrokenOff, FetchJob};
 use crate::registry::command::{Command, Handle};
 
-/// Parts between the reading thread and the stream: a few chunks of 1 MiB, so that neither waits for each of them.
+/// Parts between the reading thread and the stream: a few chunks, so that neither waits for each of them.
 pub(super) const PARTS: usize = 4;
 
 /// What the stream carries.

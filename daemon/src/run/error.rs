@@ -1,5 +1,7 @@
 //! Why a request about a run is refused.
 
+use nrt_trace_model::Status;
+
 /// A refused request. The message is for the caller; it shows nothing of other users' processes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -57,6 +59,20 @@ pub(crate) enum RunError {
 }
 
 impl RunError {
+    /// What a call of Neuron's runtime would have returned.
+    pub(crate) const fn status(&self) -> Status {
+        match self {
+            Self::AlreadyCapturing { .. }
+            | Self::Unread { .. }
+            | Self::NotCapturing { .. }
+            | Self::FetchUnderWay => Status::Failure,
+            Self::NoRun { .. } | Self::NoSuchFetch { .. } => Status::InvalidHandle,
+            Self::Invalid(_) => Status::Invalid,
+            Self::Busy => Status::QueueFull,
+            Self::ShuttingDown => Status::Closed,
+        }
+    }
+
     /// A refusal of a value, in words.
     pub(crate) fn invalid(message: impl std::fmt::Display) -> Self {
         Self::Invalid(message.to_string())

@@ -7,13 +7,16 @@ use hashbrown::HashMap;
 use nrt_trace_abi::record::Record;
 use nrt_trace_model::{EventType, Phase, strings};
 
-use super::pen::{Pen, Piece};
+use super::pen::{Again, Pen, Piece};
 use super::plan::{Key, Plan, Plans, Value};
 use super::{JsonOptions, text};
 use crate::resolve::Resolved;
 
 /// The largest number that a JavaScript reader keeps whole.
 const SAFE_MAX: u64 = (1 << 53) - 1;
+
+/// Models whose text is kept ready.
+const MODELS_MAX: usize = 256;
 
 /// The writer gets pieces of about this size.
 const PIECE_BYTES: usize = 128 * 1024;
@@ -27,6 +30,9 @@ pub(crate) struct Document<W> {
     names: Names,
     /// Whether spans and tracking ids show names.
     show_names: bool,
+    /// Numbers that come in rows: an id that is its own tracking id, threads, executions.
+    id: Again,
+    thread_id: Again,
     pub(crate) events: u64,
     pub(crate) without_payload: u64,
 }
@@ -83,6 +89,8 @@ impl<W: Write> Document<W> {
             warned,
             names,
             show_names: options.names,
+            id: Again::default(),
+            thread_id: Again::default(),
             events: 0,
             without_payload: 0,
         }
@@ -114,13 +122,13 @@ impl<W: Write> Document<W> {
             out.literal(b",");
         }
         head(out, plan, record);
-        out.number(record.id());
+        out.number_again(record.id(), &mut self.id);
         out.piece(&ring.nc);
         out.number(record.seq());
         out.literal(b",\"tracking_id\":");
-        out.number(record.tracking_id());
+        out.number_again(record.tracking_id(), &mut self.id);
         out.literal(b",\"thread_id\":");
-        out.number(record.thread_id());
+        out.number_again(record.thread_id(), &mut self.thread_id);
         out.piece(&ring.worker);
         data(
             out,
@@ -208,7 +216,6 @@ fn data(
             }
             Value::Model(_) | Value::ModelOfExecution => {
                 if let Some(id) = model_id {
-                    out.number(id);
                     names.append(out, id);
                 }
             }
@@ -233,8 +240,11 @@ fn warn_of_gate(record: &Record) {
 struct Names {
     text: Vec<u8>,
     ranges: HashMap<u64, Range<usize>>,
-    /// The last answer for a model: most events in a row are of one.
-    last: Option<(u64, Range<usize>)>,
+    /// Ids and names of models as they are written, the newest few, and where each id's is.
+    models: Vec<Piece>,
+    places: HashMap<u64, usize>,
+    /// The last answer: most events in a row are of one model.
+    last: Option<(u64, usize)>,
 }
 
 impl Names {
@@ -246,22 +256,41 @@ impl Names {
         let start = self.text.len();
         text::string(&mut self.text, text);
         self.ranges.insert(id, start..self.text.len());
-        self.last = None;
+        self.forget();
     }
 
-    /// The name of a model, as the key that follows its id.
+    /// The id of a model, and its name as the key that follows it.
     #[inline]
     fn append(&mut self, out: &mut Pen, id: u64) {
-        if self.last.as_ref().is_none_or(|(last, _)| *last != id) {
-            let range = self.ranges.get(&id).cloned().unwrap_or_default();
-            self.last = Some((id, range));
+        let place = match self.last {
+            Some((last, place)) if last == id => place,
+            _ => self.place(out, id),
+        };
+        out.long_piece(&self.models[place]);
+    }
+
+    fn place(&mut self, out: &Pen, id: u64) -> usize {
+        if !self.places.contains_key(&id) {
+            if self.models.len() == MODELS_MAX {
+                self.forget();
+            }
+            let mut text = out.number_text(id);
+            if let Some(range) = self.ranges.get(&id) {
+                text.extend_from_slice(b",\"model_name\":");
+                text.extend_from_slice(&self.text[range.clone()]);
+            }
+            self.places.insert(id, self.models.len());
+            self.models.push(Piece::new(&text));
         }
-        if let Some((_, range)) = &self.last
-            && !range.is_empty()
-        {
-            out.literal(b",\"model_name\":");
-            out.text(&self.text[range.clone()]);
-        }
+        let place = self.places[&id];
+        self.last = Some((id, place));
+        place
+    }
+
+    fn forget(&mut self) {
+        self.models.clear();
+        self.places.clear();
+        self.last = None;
     }
 
     /// The names of a `generic` span, whose first word is a string's id, and of a tracking id that is a string's.

@@ -36,6 +36,15 @@ impl Piece {
     }
 }
 
+/// A number as it was written the last time: many numbers come several times in a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Again {
+    value: u64,
+    text: [u8; BLOCK],
+    /// 0 before the first time.
+    length: usize,
+}
+
 /// A buffer with a position. Before a run of writes, [`Pen::reserve`] makes room for all of them.
 #[derive(Debug)]
 pub(crate) struct Pen {
@@ -111,6 +120,37 @@ impl Pen {
         } else {
             self.digits(value);
         }
+    }
+
+    /// [`Pen::number`], which copies the text if the number is the one of the last time.
+    #[inline]
+    pub(crate) fn number_again(&mut self, value: u64, again: &mut Again) {
+        if again.value == value && again.length > 0 {
+            self.put(0, &again.text);
+            self.at += again.length;
+            return;
+        }
+        let from = self.at;
+        self.number(value);
+        // No number has more digits than a block; what stands after them is room.
+        again.text.copy_from_slice(&self.buffer[from..from + BLOCK]);
+        (again.value, again.length) = (value, self.at - from);
+    }
+
+    /// What [`Pen::number`] would write.
+    pub(crate) fn number_text(&self, value: u64) -> Vec<u8> {
+        if value > self.quote_above {
+            format!("\"{value}\"").into_bytes()
+        } else {
+            value.to_string().into_bytes()
+        }
+    }
+
+    /// A piece of any length, for which it makes room itself.
+    #[inline]
+    pub(crate) fn long_piece(&mut self, piece: &Piece) {
+        self.extend_to(self.end + piece.length);
+        self.piece(piece);
     }
 
     #[inline]
@@ -209,6 +249,31 @@ mod tests {
         for value in [0, -1, 10, i32::MIN, i32::MAX] {
             assert_eq!(written(|p| p.signed(value)), format!("<{value}>"));
         }
+    }
+
+    #[test]
+    fn a_number_that_comes_again_is_the_same_text() {
+        let mut pen = Pen::new(1 << 53);
+        let (mut again, mut expected) = (Again::default(), String::new());
+        for value in [
+            0,
+            0,
+            7,
+            u64::MAX,
+            u64::MAX,
+            0,
+            12_345_678_901,
+            12_345_678_901,
+        ] {
+            pen.reserve(64);
+            pen.number_again(value, &mut again);
+            pen.literal(b",");
+            expected += &match value {
+                u64::MAX => format!("\"{value}\","),
+                _ => format!("{value},"),
+            };
+        }
+        assert_eq!(pen.written(), expected.as_bytes());
     }
 
     #[test]

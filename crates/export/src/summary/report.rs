@@ -224,15 +224,12 @@ pub(super) fn of(summary: &Summary) -> Report {
     }
 }
 
-/// Spans by name, in the names' order; an id without a text shows as its number.
+/// Spans by name, in the names' order.
 fn named(summary: &Summary) -> Vec<TypeReport> {
     let rows = summary.types.named.iter();
     let mut types: Vec<TypeReport> = rows
         .map(|(id, stats)| TypeReport {
-            name: Some(match summary.names.get(id) {
-                Some(text) => text.to_string(),
-                None => format!("{id}"),
-            }),
+            name: summary.names.get(id).map(ToString::to_string),
             ..type_report(Some(EventType::Generic), stats)
         })
         .collect();

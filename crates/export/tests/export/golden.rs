@@ -1,9 +1,11 @@
 //! One event of each of the 52 payloads, byte for byte.
 //!
-//! `golden/payloads.jsonl` was made from `events.toml` by another program than this crate.
+//! `golden/payloads.jsonl` was made from `events.toml` by another program than this crate. `golden/types.jsonl` has every
+//! type in every phase, phases without a payload among them; `NRT_TRACE_BLESS=1 cargo test -p nrt-trace-export` writes it
+//! anew.
 
 use nrt_trace_abi::record::{Draft, Record};
-use nrt_trace_model::payload;
+use nrt_trace_model::{EventType, Phase, payload};
 use nrt_trace_proto::v1::{Correlation, SyncPoint};
 
 use crate::parts::{begin, correlations, json, names, part, process, records};
@@ -86,4 +88,50 @@ fn each_payload_is_written_as_the_table_says() {
         rest = tail.unwrap().strip_prefix(',').unwrap_or_default();
     }
     assert_eq!(written, expected.join(","));
+}
+
+#[test]
+fn each_type_is_written_in_each_phase_as_it_always_was() {
+    let all: Vec<Record> = EventType::ALL
+        .into_iter()
+        .flat_map(|kind| Phase::ALL.map(|phase| (kind, phase)))
+        .zip(1..)
+        .map(|((kind, phase), number)| {
+            let draft = Draft {
+                trace_type: kind.value(),
+                phase: phase.value(),
+                nc_idx: NC,
+                thread_id: 42,
+                timestamp_ns: 1_800_000_000_000_000_000 + number,
+                // Small numbers, so that names are shown too; the highest bits set, so that signs are.
+                data: [0x8000_0001_0000_0002, 5, 0xFF00_0000_0000_0003, 4, u64::MAX],
+                ..Draft::default()
+            };
+            draft.finish(number)
+        })
+        .collect();
+    let document = json(&[
+        begin(1, 1),
+        part(nrt_trace_proto::v1::trace_part::Part::Producer(process(
+            5, 4242,
+        ))),
+        names(0, &[(0x8000_0001_0000_0002, "first.neff"), (5, "second")]),
+        records(5, NC, &all),
+    ]);
+    let lines = document
+        .strip_prefix("{\"events\":[")
+        .and_then(|d| d.strip_suffix("],\"data_version\":2}"))
+        .unwrap()
+        .replace("},{\"event_type\"", "}\n{\"event_type\"")
+        + "\n";
+    assert_eq!(lines.lines().count(), 46 * 3);
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/types.jsonl");
+    if std::env::var_os("NRT_TRACE_BLESS").is_some() {
+        std::fs::write(golden, &lines).unwrap();
+    }
+    let expected = std::fs::read_to_string(golden).unwrap();
+    for (line, expected) in lines.lines().zip(expected.lines()) {
+        assert_eq!(line, expected, "NRT_TRACE_BLESS=1 writes it anew");
+    }
+    assert_eq!(lines.len(), expected.len());
 }

@@ -6,6 +6,7 @@ mod json;
 mod json_any;
 mod json_read;
 mod native;
+mod pairs;
 mod parts;
 mod regroup;
 mod summary;

@@ -70,8 +70,11 @@ fn chunks_are_full_ordered_and_carry_the_producers_number() {
         (20_000, 0, None)
     );
     let sizes: Vec<_> = chunks.iter().map(|chunk| chunk.records.len()).collect();
-    assert!(sizes.iter().all(|size| *size <= 1 << 20), "{sizes:?}");
-    assert_eq!(chunks.len(), 3);
+    let full = CHUNK_RECORDS * RECORD_BYTES;
+    let (last, others) = sizes.split_last().unwrap();
+    assert!(full <= 1 << 20 && *last <= full);
+    assert!(others.iter().all(|size| *size == full), "{sizes:?}");
+    assert_eq!(chunks.len(), 20_000usize.div_ceil(CHUNK_RECORDS));
     assert_eq!(
         chunks.iter().flat_map(seqs).collect::<Vec<_>>(),
         (1..=20_000).collect::<Vec<_>>()
