@@ -126,7 +126,7 @@ mod tests {
         let mut hello = Hello::new();
         hello.set_name("trainer");
         assert_eq!(judge(hello.as_bytes(), 0).unwrap().name(), Some("trainer"));
-        drop(judge(hello.as_bytes(), message::MAX_HANDED_BACK).unwrap());
+        let _passes = judge(hello.as_bytes(), message::MAX_HANDED_BACK).unwrap();
         assert_eq!(
             judge(hello.as_bytes(), message::MAX_HANDED_BACK + 1)
                 .unwrap_err()
