@@ -164,26 +164,45 @@ impl Registry {
             );
         }
         run.shares.insert(id, Share::new(segment.clone()));
-        self.memory.add(segment.clone());
         let generation = segment.generation();
+        self.memory.add(segment);
         producer.phase = Phase::Arming {
             run: run_id,
             generation,
         };
-        let arm = Arm {
-            header: Arm::header(),
-            generation,
-            segment_bytes: segment.bytes(),
-        };
-        // Before the producer has it: a next daemon must know every ring that can have events.
-        self.write_down();
-        let Some(producer) = self.producers.get_mut(&id) else {
+        self.to_lend.push(id);
+    }
+
+    /// Sends the rings that were made to their producers, after they were written down: a next daemon must know every
+    /// ring that can have events. All at once, because writing takes as long for one as for all.
+    pub(super) fn lend(&mut self) {
+        if self.to_lend.is_empty() {
             return;
-        };
-        if producer.send_segment(&arm, segment) == Link::Down {
-            return self.connection_lost(id);
         }
-        step::at("lend:sent");
+        self.write_down();
+        for id in std::mem::take(&mut self.to_lend) {
+            let Some(producer) = self.producers.get_mut(&id) else {
+                continue;
+            };
+            let Phase::Arming { run, generation } = producer.phase else {
+                continue;
+            };
+            let share = (self.runs.iter().find(|other| other.id == run))
+                .and_then(|run| run.shares.get(&id));
+            let Some(segment) = share.and_then(|share| share.segment()) else {
+                continue;
+            };
+            let arm = Arm {
+                header: Arm::header(),
+                generation,
+                segment_bytes: segment.bytes(),
+            };
+            if producer.send_segment(&arm, segment.clone()) == Link::Down {
+                self.connection_lost(id);
+            } else {
+                step::at("lend:sent");
+            }
+        }
     }
 
     fn make_segment(
@@ -293,6 +312,7 @@ impl Registry {
     /// Closes the gates and asks whether anybody is still inside an emit.
     pub(super) fn disarm(&mut self, id: u32) {
         let until = Instant::now() + Duration::from_millis(self.config.disarm_timeout_ms.into());
+        self.lend(); // an Arm comes before its Disarm
         let Some(producer) = self.producers.get_mut(&id) else {
             return;
         };

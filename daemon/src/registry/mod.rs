@@ -88,6 +88,8 @@ pub(crate) struct Registry {
     state: Option<StateFile>,
     /// Whether that is out of date.
     changed: bool,
+    /// Producers whose rings are made, and to be sent at the end of this round.
+    to_lend: Vec<u32>,
     boot_id: String,
 }
 
@@ -191,6 +193,7 @@ impl Registry {
         let mut registry = Self {
             state,
             changed: false,
+            to_lend: Vec::new(),
             boot_id: resume::boot_id(),
             config,
             handle,
@@ -238,6 +241,7 @@ impl Registry {
                 self.dispatch(event.data);
             }
             self.expire(Instant::now());
+            self.lend();
             if self.changed {
                 self.write_down();
             }

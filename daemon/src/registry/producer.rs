@@ -225,7 +225,11 @@ impl Producer {
     /// What is written down of it.
     pub(crate) fn record(&self) -> ProducerRecord {
         ProducerRecord {
-            info: Some(self.info.clone()),
+            // Without its command line, which can be long, and is read again when it comes back.
+            info: Some(v1::Producer {
+                cmdline: Vec::new(),
+                ..self.info.clone()
+            }),
             start_ticks: self.start_ticks,
             ended: matches!(self.life, Life::Dead | Life::Detached),
         }
