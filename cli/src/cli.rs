@@ -111,7 +111,8 @@ pub(crate) struct CaptureArgs {
         value_name = "N",
         value_parser = values::ring_size,
         long_help = "Events kept for each NeuronCore of each process while nobody reads them; older ones are \
-            overwritten, and counted. Absent: the daemon's default, 1048576 unless configured. 1 to 1023 become \
+            overwritten, and counted. Absent: NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC, else the daemon's default, \
+            1048576 unless configured. 1 to 1023 become \
             1024. Memory is taken only as events come, 128 bytes each"
     )]
     pub(crate) max_events_per_nc: Option<u64>,
@@ -123,7 +124,7 @@ pub(crate) struct CaptureArgs {
         value_parser = values::nc_list,
         long_help = "NeuronCores to capture: numbers and inclusive ranges, such as 0-3,8. They are cores of the \
             host; a process whose cores are not known (NEURON_RT_VISIBLE_CORES, NEURON_RT_NUM_CORES) is filtered by \
-            its own numbers [default: all]"
+            its own numbers. Absent: NEURON_RT_INSPECT_EVENT_FILTER_NC, else all"
     )]
     pub(crate) nc: Option<NcList>,
 
@@ -133,7 +134,8 @@ pub(crate) struct CaptureArgs {
         value_name = "LIST",
         value_parser = values::event_terms,
         long_help = "Event types to capture: names as `nrt-tracectl events` lists them, the groups `hardware` and \
-            `software`, and ^NAME to take one out again, such as hardware,^cc_running [default: all]"
+            `software`, and ^NAME to take one out again, such as hardware,^cc_running. Absent: NEURON_RT_INSPECT_EVENT_FILTER_TYPE, \
+            else all"
     )]
     pub(crate) events: Option<EventTerms>,
 }

@@ -5,6 +5,7 @@
 mod cli;
 mod client;
 mod command;
+mod environment;
 mod error;
 mod output;
 mod record;

@@ -68,6 +68,29 @@ pub(crate) fn visible_cores(program: &[u16]) -> Vec<u16> {
     })
 }
 
+/// Whether the variables that name the visible cores can be: what only becomes a warning when a process attaches is an error
+/// for a capture that it starts itself.
+pub(crate) fn check_cores() -> Result<(), String> {
+    check(&|name| env::var(name).ok())
+}
+
+fn check(variable: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
+    if let Some(text) = variable("NEURON_RT_VISIBLE_CORES") {
+        let parsed = parse_nc_list(&text).map(drop);
+        return parsed.map_err(|error| format!("NEURON_RT_VISIBLE_CORES={text}: {error}"));
+    }
+    let Some(text) = variable("NEURON_RT_NUM_CORES") else {
+        return Ok(());
+    };
+    match text.trim().parse::<u64>() {
+        Ok(1..=256) => Ok(()),
+        Ok(count @ 257..) => Err(format!("visible cores {count} exceeds {MAX_NCS}")),
+        _ => Err(format!(
+            "NEURON_RT_NUM_CORES={text}: 1 to {MAX_NCS} is allowed"
+        )),
+    }
+}
+
 fn from_variables(variable: &dyn Fn(&str) -> Option<String>) -> Option<Vec<u16>> {
     if let Some(text) = variable("NEURON_RT_VISIBLE_CORES") {
         match parse_nc_list(&text) {
@@ -136,5 +159,21 @@ mod tests {
         assert_eq!(cores(None, Some("0")), None);
         assert_eq!(cores(None, Some("257")), None);
         assert_eq!(cores(None, None), None);
+    }
+
+    #[test]
+    fn more_cores_than_there_can_be_are_said_with_their_number() {
+        let said = |name: &str, value: &str| {
+            check(&|asked| (asked == name).then(|| value.to_owned())).unwrap_err()
+        };
+        assert_eq!(check(&|_| None), Ok(()));
+        assert_eq!(check(&|_| Some("7".to_owned())), Ok(()));
+        assert_eq!(
+            said("NEURON_RT_NUM_CORES", "257"),
+            "visible cores 257 exceeds 256"
+        );
+        assert!(said("NEURON_RT_NUM_CORES", "0").contains("1 to 256"));
+        assert!(said("NEURON_RT_NUM_CORES", "two").contains("NEURON_RT_NUM_CORES=two"));
+        assert!(said("NEURON_RT_VISIBLE_CORES", "0-256").contains("0 to 255"));
     }
 }

@@ -20,8 +20,16 @@ static LEVEL: AtomicU8 = AtomicU8::new(OFF);
 /// Takes each line in place of standard error, with its level: 0 error, 1 warning, 2 debug.
 pub type Sink = Box<dyn Fn(u8, &str) + Send + Sync>;
 
-/// `Some(None)`: standard error again.
-static SINK: PerProcess<Option<Sink>> = PerProcess::none();
+/// The last sink that was set.
+static SINK: PerProcess<Place> = PerProcess::none();
+
+/// Where lines go.
+struct Place {
+    /// `None`: to standard error.
+    sink: Option<Sink>,
+    /// What it replaced, which others may be using: never freed, and kept in sight of those who look for leaks.
+    _before: Option<&'static Place>,
+}
 
 /// Gives every line to `sink` in place of standard error, whatever `NRT_TRACE_LOG` says; `None` goes back.
 ///
@@ -29,7 +37,10 @@ static SINK: PerProcess<Option<Sink>> = PerProcess::none();
 /// be called once more shortly after another took its place. The place of a sink is never freed: it is meant to be set
 /// once or twice in a program's life.
 pub fn set_sink(sink: Option<Sink>) {
-    SINK.set(sink);
+    SINK.set(Place {
+        sink,
+        _before: SINK.get(),
+    });
 }
 
 /// Writes a line from outside of this crate.
@@ -44,7 +55,7 @@ pub fn is_on(level: u8) -> bool {
 }
 
 fn sink() -> Option<&'static Sink> {
-    SINK.get().and_then(Option::as_ref)
+    SINK.get().and_then(|place| place.sink.as_ref())
 }
 
 fn is_wanted(level: u8) -> bool {

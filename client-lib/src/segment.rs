@@ -2,12 +2,14 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nrt_trace_abi::layout::{SegmentLayout, segment};
 use nrt_trace_ring::Producer;
 use nrt_trace_shm::rings::Rings;
-use nrt_trace_shm::{ShmError, WriteMapping, memfd};
+use nrt_trace_shm::{ShmError, WriteMapping, memfd, threads};
+
+use crate::{log, process};
 
 /// The rings of a run.
 #[derive(Debug)]
@@ -16,6 +18,18 @@ pub(crate) struct Segment {
     layout: SegmentLayout,
     /// The low 16 bits of the run's generation, as gates carry them.
     pub(crate) gate_generation: u64,
+    /// What was said of events that have no place of their own.
+    told: [AtomicBool; 2],
+}
+
+/// Says what is worth saying of the published segment. For the background thread now and then, and for whoever takes it away:
+/// the daemon may take its memory at once, and the counters with it.
+pub(crate) fn tell_of_misplaced() {
+    if let Some(inside) = threads::enter(process::instance())
+        && let Some(segment) = process::segment().get(&inside)
+    {
+        segment.tell();
+    }
 }
 
 /// Why a segment was not taken.
@@ -46,6 +60,7 @@ impl Segment {
             rings: Rings::new(mapping, &layout).ok_or(BadSegment::Header)?,
             layout,
             gate_generation: generation & 0xFFFF,
+            told: Default::default(),
         })
     }
 
@@ -63,6 +78,31 @@ impl Segment {
     #[inline]
     pub(crate) fn ring(&self, nc: u8) -> Option<&Producer<'_>> {
         self.rings.get(nc)
+    }
+
+    /// Says what emits only counted, which never log: each thing once.
+    fn tell(&self) {
+        let said = [
+            (
+                segment::NC_OUT_OF_RANGE,
+                &self.told[0],
+                "events have a NeuronCore index of 256 or more: they are recorded as those of NeuronCore 0",
+            ),
+            (
+                segment::NO_RING,
+                &self.told[1],
+                "events are for NeuronCores without a ring: they are not recorded; NEURON_RT_VISIBLE_CORES or \
+                 NEURON_RT_NUM_CORES says which NeuronCores the process has",
+            ),
+        ];
+        for (at, told, line) in said {
+            let word = self.rings.mapping().words().get(at);
+            // Relaxed: a number, and a flag of its own.
+            let counted = word.is_some_and(|word| word.load(Ordering::Relaxed) > 0);
+            if counted && !told.swap(true, Ordering::Relaxed) {
+                log::write(log::WARN, line);
+            }
+        }
     }
 
     /// Counts an event for an NC without a ring.

@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 use crate::ahead::Ahead;
 use crate::names::{self, SharedNames};
 use crate::process::{self, CONTROL, Status};
-use crate::segment::{BadSegment, Segment};
+use crate::segment::{self, BadSegment, Segment};
 use crate::tracer::Options;
 use crate::{environment, log, own};
 
@@ -110,6 +110,7 @@ impl Kept {
     /// Takes the published segment away; true if no thread can be writing it any more.
     fn retire_segment(&mut self) -> bool {
         self.ahead = None;
+        segment::tell_of_misplaced();
         self.armed = 0;
         let Some(old) = process::segment().replace(None) else {
             return true;
@@ -127,6 +128,17 @@ impl Kept {
         }
         self.held.push_back(fd);
         self.armed = generation;
+    }
+
+    /// A capture without a daemon may have taken the place of a run's rings: then nobody goes on with them.
+    fn forget_replaced(&mut self) {
+        let inside = threads::enter(process::instance());
+        let published = inside
+            .as_ref()
+            .and_then(|inside| process::segment().get(inside));
+        if published.is_none_or(|segment| segment.gate_generation != self.armed & 0xFFFF) {
+            self.armed = 0;
+        }
     }
 
     /// Unmaps what nobody uses any more.
@@ -162,6 +174,7 @@ impl Kept {
             return;
         }
         self.kept_at = Instant::now();
+        segment::tell_of_misplaced();
         if !self.retired.is_empty() || !self.retired_names.is_empty() {
             self.collect(Instant::now());
         }
@@ -199,6 +212,7 @@ impl Session {
         let session = Self { fd: Arc::new(fd) };
         step::at("attach:connected");
         let mut hello = hello(options);
+        keep.forget_replaced();
         hello.armed_generation = keep.armed;
         let rings: Vec<_> = keep.held.iter().map(AsFd::as_fd).collect();
         socket::send(&session.fd, hello.as_bytes(), &rings)?;

@@ -199,8 +199,8 @@ impl Control {
             let producers = self.producers(token);
             let mine = producers
                 .iter()
-                .find(|p| p.pid == Some(pid.cast_signed()))?;
-            wanted.contains(&mine.state()).then_some(mine.producer_id)
+                .find(|p| p.pid == Some(pid.cast_signed()) && wanted.contains(&p.state()))?;
+            Some(mine.producer_id)
         })
     }
 }
@@ -237,6 +237,35 @@ impl Fetched {
             events: events.map(|record| numbered(&record)).collect(),
             account: only(self.parts().filter_map(account)),
         }
+    }
+
+    /// The rings of a process in which there were events, by its pid; one that attached twice may have several.
+    ///
+    /// # Panics
+    ///
+    /// If an event is torn.
+    #[must_use]
+    pub fn rings(&self, pid: u32) -> Vec<RingFetch> {
+        let producer = |part: &Part| match part {
+            Part::Producer(p) if p.pid == Some(pid.cast_signed()) => Some(p.producer_id),
+            _ => None,
+        };
+        let ids: BTreeSet<u32> = self.parts().filter_map(producer).collect();
+        let account = |part: &Part| match part {
+            Part::Account(account) if ids.contains(&account.producer_id) => Some(*account),
+            _ => None,
+        };
+        let used = self.parts().filter_map(account).filter(|a| a.claimed > 0);
+        used.map(|account| {
+            let events = self.records().filter(|record| {
+                record.producer_id() == account.producer_id && record.nc_idx() == account.nc_idx
+            });
+            RingFetch {
+                events: events.map(|record| numbered(&record)).collect(),
+                account,
+            }
+        })
+        .collect()
     }
 
     /// All names that the daemon knows.

@@ -11,6 +11,7 @@ use crate::record::{Destination, Outcome, Plan, Session, child};
 
 /// Records, prints the summary, and ends as the command did.
 pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode, Failure> {
+    let capture = args.capture.or_environment()?;
     let target = Target::new(&args.output, args.to.map(Into::into))?.with(&args.json)?;
     // First whatever can be wrong without anything having happened yet.
     let destination = Destination::open(target.clone())?;
@@ -19,7 +20,7 @@ pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode
         .first()
         .map(|program| program.display().to_string());
     let plan = Plan {
-        capture: args.capture,
+        capture,
         duration: args.duration,
         command: args.command,
     };

@@ -14,12 +14,13 @@ use crate::output::{human, tell};
 
 /// Starts a run and tells, a line each, what it captures and who is in it.
 pub(crate) async fn run(socket: &SocketArg, args: StartArgs) -> Result<ExitCode, Failure> {
+    let capture = args.capture.or_environment()?;
     let mut client = Client::connect(&socket.path()).await?;
     let arm_timeout_ms = args.arm_timeout;
     let request = v1::StartRequest {
         keep: args.keep,
         arm_timeout_ms,
-        ..start_request(args.scope.token, args.capture)
+        ..start_request(args.scope.token, capture)
     };
     let reply = client.start(request).await?;
     report(&reply, &mut stdout().lock())?;

@@ -75,7 +75,7 @@ pub unsafe extern "C" fn nrt_sys_trace_buffer_free(buffer: *mut c_char) {
         let base = unsafe { buffer.cast::<u8>().sub(PREFIX) };
         // SAFETY: `give` wrote the capacity there, at no particular alignment.
         let capacity = unsafe { base.cast::<usize>().read_unaligned() };
-        // SAFETY: base is where a vector of this capacity began that `give` took apart; no byte of it is read, and the caller
+        // SAFETY: base is where a vector of this capacity began that `give` took apart; no byte is read, and the caller
         // gives it up.
         drop(unsafe { Vec::from_raw_parts(base, 0, capacity) });
     });

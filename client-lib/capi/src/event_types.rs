@@ -69,7 +69,7 @@ pub unsafe extern "C" fn nrt_sys_trace_free_event_types(
 pub extern "C" fn nrt_sys_trace_get_event_type_category(event_type: c_int) -> u32 {
     if Category::of_value(event_type.into()) == Category::Unknown {
         guarded((), || {
-            log::say(0, &format!("Unknown event type: {event_type}"))
+            log::say(0, &format!("Unknown event type: {event_type}"));
         });
     }
     // The enum is unsigned in C; as an int, what lies above its middle is negative, and no type either way.

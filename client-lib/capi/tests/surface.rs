@@ -54,7 +54,12 @@ fn compile(source: &str, made: &str, options: &[&str]) -> Result<PathBuf, String
 
 /// Runs a program to its end, which it says it reached; what it said before.
 fn run(program: &mut Command) -> String {
-    program.env("NRT_TRACE_DISABLE", "1");
+    if program
+        .get_envs()
+        .all(|(name, _)| name != "NRT_TRACE_EMBEDDED")
+    {
+        program.env("NRT_TRACE_DISABLE", "1");
+    }
     // Cargo's points to the folder above, whose library may be of another build, and wins over the program's own path.
     program.env_remove("LD_LIBRARY_PATH");
     let output = program.output().unwrap();
@@ -70,7 +75,25 @@ fn run(program: &mut Command) -> String {
     said
 }
 
-const PROGRAMS: [&str; 2] = ["surface", "strings"];
+/// Has the program make its rings itself: a capture needs them, and nobody else shall take part.
+fn embedded(program: &mut Command) -> &mut Command {
+    program.env("NRT_TRACE_EMBEDDED", "1");
+    program.env(
+        "NRT_TRACE_PRODUCER_SOCKET",
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("none.sock"),
+    )
+}
+
+/// "session" captures; the others need no background thread, and have none.
+const PROGRAMS: [&str; 3] = ["surface", "strings", "session"];
+
+fn prepared<'a>(name: &str, program: &'a mut Command) -> &'a mut Command {
+    if name == "session" {
+        embedded(program)
+    } else {
+        program
+    }
+}
 
 fn source(name: &str) -> String {
     format!("{name}.c")
@@ -80,7 +103,7 @@ fn source(name: &str) -> String {
 fn every_result_and_error_is_as_documented() {
     for name in PROGRAMS {
         let program = compile(&source(name), name, &[]).unwrap();
-        run(&mut Command::new(program));
+        run(prepared(name, &mut Command::new(program)));
     }
 }
 
@@ -103,7 +126,7 @@ fn valgrind_finds_nothing() {
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["--quiet", "--error-exitcode=9", "--leak-check=full"]);
         valgrind.args(["--errors-for-leak-kinds=definite,indirect"]);
-        run(valgrind.arg(program));
+        run(prepared(name, valgrind.arg(program)));
     }
 }
 
@@ -114,7 +137,7 @@ fn the_address_sanitizer_finds_nothing() {
         let made = format!("{name}-asan");
         match compile(&source(name), &made, &["-fsanitize=address,undefined"]) {
             Ok(program) => {
-                run(&mut Command::new(program));
+                run(prepared(name, &mut Command::new(program)));
             }
             Err(said) => {
                 assert!(
@@ -133,4 +156,11 @@ fn out_of_memory_is_said_and_leaves_nothing_behind() {
     let said = run(&mut Command::new(program));
     // The array and 46 names, each of which failed once.
     assert!(said.contains("event types 47\n"), "{said}");
+}
+
+/// Memory for a document runs out: the call says so, and everything can still be fetched.
+#[test]
+fn out_of_memory_in_a_fetch_loses_nothing() {
+    let program = compile("out_of_memory_fetch.c", "out_of_memory_fetch", &[]).unwrap();
+    run(embedded(&mut Command::new(program)));
 }

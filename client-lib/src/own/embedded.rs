@@ -84,6 +84,7 @@ fn make(config: OwnConfig) -> Result<Capture, String> {
         rings: Rings::default(),
         embedded: Some(Embedded { page }),
         memo: None,
+        told: false,
     })
 }
 

@@ -33,7 +33,7 @@ use nrt_trace_shm::per_process::PerProcess;
 
 pub use crate::names::Names;
 use crate::process::{self, Status};
-use crate::{environment, fork, log};
+use crate::{environment, fork, log, segment};
 use embedded::Embedded;
 pub use events::{Events, Which};
 use mail::Mail;
@@ -96,6 +96,8 @@ struct Capture {
     embedded: Option<Embedded>,
     /// What readers keep from one reading to the next.
     memo: Memo,
+    /// Whether there were events, or it was said that there are none.
+    told: bool,
 }
 
 /// What a reader may keep for the next reading of the same capture.
@@ -124,7 +126,8 @@ pub(crate) fn forget() {
 ///
 /// # Errors
 /// [`Code::Failure`]: one is on already, or there is no daemon (and no `NRT_TRACE_EMBEDDED=1`). [`Code::Invalid`]: no ring
-/// has so many events. [`Code::Resource`]: no memory for the rings. [`Code::Timeout`]: no answer within five seconds.
+/// has so many events, or the variables that name the process's cores can't be. [`Code::Resource`]: no memory for the
+/// rings. [`Code::Timeout`]: no answer within five seconds.
 pub fn start(config: &OwnConfig) -> Result<(), Code> {
     fork::attach_now();
     let mut place = capture();
@@ -132,6 +135,10 @@ pub fn start(config: &OwnConfig) -> Result<(), Code> {
         log::write(log::WARN, "System trace is already capturing");
         return Err(Code::Failure);
     }
+    environment::check_cores().map_err(|bad| {
+        log::write(log::WARN, &bad);
+        Code::Invalid
+    })?;
     let mut config = *config;
     config.max_events_per_nc = config.max_events_per_nc.max(LEAST_EVENTS);
     if config.max_events_per_nc > MOST_EVENTS {
@@ -197,6 +204,7 @@ fn at_daemon(config: OwnConfig, deadline: Instant) -> Result<Capture, Code> {
         rings: Rings::default(),
         embedded: None,
         memo: None,
+        told: false,
     })
 }
 
@@ -231,26 +239,25 @@ fn tell(capture: &Capture) {
 /// [`Code::Failure`] when none is on. [`Code::Timeout`] when the daemon did not answer within five seconds; it is stopped
 /// for this process all the same.
 pub fn stop() -> Result<(), Code> {
-    let ended = capture().take().ok_or(Code::Failure)?;
+    // Held to the end: a start on another thread comes after this.
+    let mut place = capture();
+    let ended = place.take().ok_or(Code::Failure)?;
+    segment::tell_of_misplaced();
     own().mail.forget_rings();
-    match ended.embedded {
-        Some(embedded) => {
-            embedded.end();
-            Ok(())
-        }
-        None => {
-            let asked = own()
-                .mail
-                .ask(Instant::now() + PATIENCE, |request| StopOwn {
-                    header: StopOwn::header(),
-                    request,
-                });
-            match asked {
-                Err(Code::Timeout) => asked,
-                // It was stopped before: by a daemon that ended, or that gave this process up.
-                _ => Ok(()),
-            }
-        }
+    if let Some(embedded) = ended.embedded {
+        embedded.end();
+        return Ok(());
+    }
+    let asked = own()
+        .mail
+        .ask(Instant::now() + PATIENCE, |request| StopOwn {
+            header: StopOwn::header(),
+            request,
+        });
+    match asked {
+        Err(Code::Timeout) => asked,
+        // It was stopped before: by a daemon that ended, or that gave this process up.
+        _ => Ok(()),
     }
 }
 
@@ -275,12 +282,19 @@ pub fn read<T>(
         rings,
         config,
         memo,
+        told,
         ..
     } = capture;
     let mut events = Events::new(rings, config, which, memo);
     let read = body(&mut events)?;
     let consumed = events.end()?;
     rings.consume(consumed);
+    if !std::mem::replace(told, true) && rings.are_untouched() {
+        log::write(
+            log::WARN,
+            "no event was recorded so far: nothing emits, or not of the NeuronCores and event types that are captured",
+        );
+    }
     Ok(read)
 }
 

@@ -90,6 +90,16 @@ impl Rings {
         });
     }
 
+    /// Whether no event was ever seen in any of them.
+    pub(super) fn are_untouched(&self) -> bool {
+        let unseen = |cursor: &Cursor| {
+            cursor.delivered() + cursor.lost() == 0 && cursor.pending().len() == 0
+        };
+        self.parts
+            .iter()
+            .all(|part| part.cursors.values().all(unseen))
+    }
+
     pub(super) fn unread(&self) -> u64 {
         let of = |part: &Part| {
             let unread = part

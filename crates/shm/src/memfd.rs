@@ -113,8 +113,8 @@ pub fn allocate(fd: impl AsFd, offset: u64, bytes: u64) -> Result<(), ShmError> 
         .map_err(ShmError::os("allocate memory for a segment"))
 }
 
-/// Gives the memory of the first `bytes` of the file back, whoever has it mapped; what is read there afterwards is zeros, and
-/// what is written takes memory of the writer's.
+/// Gives the memory of the first `bytes` of the file back, whoever has it mapped; what is read there afterwards is zeros,
+/// and what is written takes memory of the writer's.
 ///
 /// # Errors
 /// The file is sealed against writing.

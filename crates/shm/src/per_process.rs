@@ -7,8 +7,8 @@ use crate::page::ZeroAnyTime;
 
 /// A value made at its first use, or none yet.
 ///
-/// It is never freed, so that a reference to it may be kept. In a [`crate::page::WipedOnFork`] it is what may hold locks: a child
-/// that was forked while another thread held one finds no value, and makes its own.
+/// It is never freed, so that a reference to it may be kept. In a [`crate::page::WipedOnFork`] it is what may hold locks: a
+/// child that was forked while another thread held one finds no value, and makes its own.
 #[derive(Debug)]
 pub struct PerProcess<T> {
     pointer: AtomicPtr<T>,

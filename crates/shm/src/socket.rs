@@ -21,7 +21,7 @@ use crate::ShmError;
 pub const PATH_MAX_BYTES: usize = 107;
 
 /// Most descriptors that any message carries.
-const MAX_FDS: usize = 2;
+const MAX_FDS: usize = nrt_trace_abi::message::MAX_HANDED_BACK;
 
 /// Waiting connections of a listener.
 const BACKLOG: i32 = 512;
@@ -117,7 +117,7 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), ShmError> {
     .map_err(ShmError::os("make a socket pair"))
 }
 
-/// Sends one packet, with at most two descriptors.
+/// Sends one packet, with as many descriptors as any message has at most.
 ///
 /// # Errors
 /// [`ShmError::WouldBlock`] when a non-blocking peer does not read; the peer is gone (EPIPE, without a signal).

@@ -126,8 +126,11 @@ mod tests {
         let mut hello = Hello::new();
         hello.set_name("trainer");
         assert_eq!(judge(hello.as_bytes(), 0).unwrap().name(), Some("trainer"));
+        assert!(judge(hello.as_bytes(), message::MAX_HANDED_BACK).is_ok());
         assert_eq!(
-            judge(hello.as_bytes(), 1).unwrap_err().code,
+            judge(hello.as_bytes(), message::MAX_HANDED_BACK + 1)
+                .unwrap_err()
+                .code,
             refuse::PROTOCOL
         );
     }

@@ -184,7 +184,14 @@ impl Registry {
 
     fn attach(&mut self, visitor: Visitor, hello: &Hello, handed: Vec<OwnedFd>) {
         let peer = visitor.process.peer;
-        let returning = self.owner_of(&handed, &peer);
+        let folder = match (peer.pid, &visitor.process.pidfd) {
+            (Some(pid), Some(pidfd)) => ProcFolder::open(pid, pidfd),
+            _ => None,
+        };
+        let facts = folder
+            .as_ref()
+            .map_or_else(KernelFacts::default, ProcFolder::facts);
+        let returning = self.owner_of(&handed, &peer, facts.start_ticks);
         if returning.is_none() {
             self.replaces_away(peer.pid);
         }
@@ -211,13 +218,6 @@ impl Registry {
             process: PeerProcess { peer, pidfd },
             ..
         } = visitor;
-        let folder = match (peer.pid, &pidfd) {
-            (Some(pid), Some(pidfd)) => ProcFolder::open(pid, pidfd),
-            _ => None,
-        };
-        let facts = folder
-            .as_ref()
-            .map_or_else(KernelFacts::default, ProcFolder::facts);
         let (page, names) = (Arc::new(page), Arc::new(ProducerNames::new(strings)));
         let mut producer = Producer::new(id, hello, peer, facts, page.clone(), names);
 

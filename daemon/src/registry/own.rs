@@ -4,12 +4,11 @@
 //! cursor of its own. The daemon makes the rings, opens the gates, and bounds the memory.
 //!
 //! ```text
-//!                       StartOwn                                    StopOwn
-//!  no run has its rings ───────▶ rings of its own ──────────────────────────────▶ the run that covers it, or none
-//!  a run has its rings  ───────▶ joined: those rings stay, gates are the union ─▶ gates of that run alone
+//!   rings of no run: StartOwn ──▶ rings of its own ─────────────────────────── StopOwn ──▶ none, or the covering run's
+//!   rings of a run:  StartOwn ──▶ joined: the same rings, gates the union ──── StopOwn ──▶ the same, that run's gates
 //!                                   │ that run is stopped
 //!                                   ▼
-//!                                rings of its own; numbers go on where the others ended
+//!                                 rings of its own; numbers go on where the others ended
 //! ```
 //!
 //! While it lasts the process changes runs only when the run that has its rings is stopped: a start of the host or of its

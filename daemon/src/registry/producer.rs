@@ -231,6 +231,15 @@ impl Producer {
         }
     }
 
+    /// Whether it is this process, beyond doubt.
+    pub(crate) fn is_process(&self, peer: &Peer, start_ticks: Option<u64>) -> bool {
+        self.uid == peer.uid
+            && self.info.pid.is_some()
+            && self.info.pid == peer.pid
+            && start_ticks.is_some()
+            && self.start_ticks == start_ticks
+    }
+
     /// Notes that it is the one that an earlier daemon knew.
     pub(crate) fn came_back(&mut self, earlier: &Self) {
         self.info.attached_ns = earlier.info.attached_ns;

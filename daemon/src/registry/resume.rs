@@ -140,8 +140,14 @@ impl Registry {
         }
     }
 
-    /// Which producer of an earlier daemon it is that hands memory back.
-    pub(super) fn owner_of(&self, files: &[OwnedFd], peer: &Peer) -> Option<u32> {
+    /// Which producer of an earlier daemon it is: the one whose memory it hands back; or the same process, of which that
+    /// daemon had no memory any more.
+    pub(super) fn owner_of(
+        &self,
+        files: &[OwnedFd],
+        peer: &Peer,
+        start_ticks: Option<u64>,
+    ) -> Option<u32> {
         let handed: Vec<_> = (files.iter())
             .filter_map(|file| memfd::identity(file).ok())
             .collect();
@@ -153,9 +159,15 @@ impl Registry {
                 && handed.contains(&(away.file.device, away.file.inode));
             itself.then_some(id)
         };
-        (self.runs.iter())
-            .flat_map(|run| &run.shares)
-            .find_map(|(id, share)| owns(*id, share))
+        let shares = || self.runs.iter().flat_map(|run| &run.shares);
+        let has_away = |id| shares().any(|(of, share)| *of == id && share.away().is_some());
+        let is_same = |producer: &&Producer| {
+            matches!(producer.life, Life::Away { .. })
+                && producer.is_process(peer, start_ticks)
+                && !has_away(producer.id)
+        };
+        (shares().find_map(|(id, share)| owns(*id, share)))
+            .or_else(|| Some(self.producers.values().find(is_same)?.id))
     }
 
     /// A process with this pid attaches as a new one: an earlier one of that number does not come back.

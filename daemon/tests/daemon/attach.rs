@@ -119,7 +119,7 @@ fn garbage_and_descriptors_are_refused() {
     let file = memfd::create("test", 4096).unwrap();
     let good = hello("x", "", &[]);
     assert_eq!(
-        refusal(&host, good.as_bytes(), &[file.as_fd(), file.as_fd()]).0,
+        refusal(&host, good.as_bytes(), &[file.as_fd(); 9]).0,
         refuse::PROTOCOL
     );
     assert_eq!(host.status().refused, 5);

@@ -15,6 +15,7 @@ mod ending;
 mod fetch;
 mod hostile_memory;
 mod hostile_socket;
+mod own;
 mod scopes;
 mod strings;
 mod support;

@@ -264,7 +264,10 @@ fn stopped_while_it_attaches_again() {
             } else {
                 stepper.expect("release bg", "ok");
             }
-            control.until_state("again", stepper.pid(), &[ProducerState::Attached]);
+            // The run goes on, with what came into its rings while there was no daemon.
+            control.until_state("again", stepper.pid(), &[ProducerState::Capturing]);
+            stepper.emit(STEADY, 1);
+            check_stopped(&mut control, "again", &stepper, 0, &mut Oracle::new(CAP));
             check_new_run(&mut control, "again", &mut stepper);
             let told = control.fetch("again").names().contains("early");
             assert!(told || then == Then::Kill, "a name is told to each daemon");

@@ -13,7 +13,7 @@ use nrt_trace_tests::oracle::Oracle;
 use nrt_trace_tests::stepper::{Stepper, labels};
 use nrt_trace_tests::{Host, artifacts, until};
 use rustix::process::{Pid, Signal, kill_process};
-use tonic::Status;
+use tonic::{Code, Status};
 
 use crate::random::{grown, rounds};
 use crate::spec::Told;
@@ -96,12 +96,71 @@ fn check_progress(producer: &Stepper) {
     until("a producer to go on", || (written() > enough).then_some(()));
 }
 
-/// Both are attached again, recorded again, and their accounts are exact.
+/// What the killed daemon's run had, and what came into its rings since, is there: but for what was overwritten, and
+/// what had been fetched.
+fn check_what_was_left(control: &mut Control, producers: &[Stepper]) {
+    let captured = match control.try_stop(TOKEN) {
+        Ok(stopped) => {
+            assert_eq!(stopped.not_quiescent.len(), 0, "{stopped:?}");
+            true
+        }
+        Err(status) => {
+            let none = matches!(status.code(), Code::FailedPrecondition | Code::NotFound);
+            assert!(none, "{status:?}");
+            false
+        }
+    };
+    let fetched = match control.try_fetch(TOKEN) {
+        Ok(fetched) => fetched,
+        Err(status) => {
+            assert!(
+                !captured && matches!(status.code(), Code::FailedPrecondition | Code::NotFound),
+                "{status:?}"
+            );
+            return;
+        }
+    };
+    for producer in producers {
+        let claims = last_ring(&producer.log());
+        let Some(ring) = fetched.rings(producer.pid()).pop() else {
+            continue; // none was on loan yet, or it was fetched whole
+        };
+        let account = &ring.account;
+        // A stop that the kill interrupted goes on in the background.
+        assert!(account.exact || !captured, "{account:?}");
+        assert_eq!(account.claimed, claims.len() as u64, "{account:?}");
+        assert_eq!(
+            account.claimed,
+            account.delivered + account.lost,
+            "{account:?}"
+        );
+        if captured && account.claimed >= CAP {
+            assert_eq!(
+                ring.events.len() as u64,
+                CAP,
+                "what the ring holds: {account:?}"
+            );
+        }
+        let newest = &claims[claims.len() - ring.events.len()..];
+        let numbers = |claim: &Emit| claim.number;
+        assert!(
+            newest
+                .iter()
+                .map(numbers)
+                .eq(ring.events.iter().map(|event| event.number)),
+            "{ring:?}"
+        );
+    }
+}
+
+/// Both are attached again, what they had is there, they are recorded anew, and their accounts are exact.
 fn check_next_daemon(host: &Host, producers: &mut [Stepper]) {
     let mut control = Control::connect(host);
+    let back = [ProducerState::Attached, ProducerState::Capturing];
     for producer in producers.iter() {
-        control.until_state(TOKEN, producer.pid(), &[ProducerState::Attached]);
+        control.until_state(TOKEN, producer.pid(), &back);
     }
+    check_what_was_left(&mut control, producers);
     let logs: Vec<usize> = producers.iter().map(|p| p.log().len()).collect();
     let new_ring = |(producer, from): (&Stepper, &usize)| last_ring(&producer.log()[*from..]);
     let started = control.start(TOKEN, CAP, 10_000);

@@ -52,3 +52,56 @@ fn cores_of_the_host_not_of_the_process() {
     // The second process sees cores 2 and 3 as its 0 and 1.
     assert_eq!(cores, [1, 2].into());
 }
+
+/// The variables that users know are defaults of `start` and `record`; an argument wins, and a bad value is an error that
+/// names it before anything happens.
+#[test]
+fn the_environment_is_the_default_of_start_and_record() {
+    const TYPE: &str = "NEURON_RT_INSPECT_EVENT_FILTER_TYPE";
+    let host = Host::with_daemon();
+    let start = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = host.tracectl_command(&[&["start"], arguments].concat());
+        command.envs(variables.iter().copied());
+        run(command)
+    };
+    let variables = [
+        (TYPE, "nrt_load"),
+        ("NEURON_RT_INSPECT_EVENT_FILTER_NC", "1-2"),
+        ("NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC", "3000"),
+    ];
+    let said = start(&[], &variables).ok().text();
+    assert!(
+        said.contains("NeuronCores 1-2, event types nrt_load") && said.contains("3,000 events"),
+        "{said}"
+    );
+    host.tracectl(&["stop"]).ok();
+    let said = start(&["--events", "nrt_execute"], &variables).ok().text();
+    assert!(
+        said.contains("NeuronCores 1-2, event types nrt_execute"),
+        "{said}"
+    );
+    host.tracectl(&["stop"]).ok();
+    for (name, value) in [
+        (TYPE, "nrt_exceute"),
+        ("NEURON_RT_INSPECT_EVENT_FILTER_NC", "0-256"),
+        ("NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC", "0"),
+    ] {
+        let refused = start(&[], &[(name, value)]).with_code(2);
+        assert!(
+            refused.stderr.contains(&format!("{name}={value}: ")),
+            "{refused}"
+        );
+        let mut record = host.probe_recorded(&[]);
+        record.env(name, value);
+        let refused = run(record).with_code(2);
+        assert!(
+            refused.stderr.contains(&format!("{name}={value}: ")),
+            "{refused}"
+        );
+        assert!(!host.path("t.json").exists(), "nothing was opened");
+    }
+    let mut record = host.probe_recorded(&[]);
+    record.env(TYPE, "nrt_load");
+    run(record).ok();
+    assert_eq!(Document::read(&host.path("t.json")).events.len(), 0);
+}

@@ -204,3 +204,24 @@ fn killed_again_and_again_the_account_stays_exact() {
     assert_eq!(seen.last(), Some(&account.claimed), "to the very end");
     drop(probe);
 }
+
+/// A process keeps the rings of its last runs only, and goes on with the last of many.
+#[test]
+fn a_run_goes_on_after_many_others() {
+    let mut host = Host::with_daemon();
+    let mut probe = host.interactive_probe(&["-n", "10"]);
+    for run in 0..12 {
+        host.tracectl(&["start", "--nc", "0"]).ok();
+        emit(&mut probe, 10);
+        host.tracectl(&["stop"]).ok();
+        let first = 10 * run + 1;
+        assert_eq!(numbers(&host.fetch()), range(first..=first + 9));
+    }
+    host.tracectl(&["start", "--nc", "0"]).ok();
+    emit(&mut probe, 10);
+    kill_daemon(&mut host);
+    emit(&mut probe, 10);
+    host.start_daemon(&[]);
+    until_state(&host, probe.pid(), "capturing");
+    assert_eq!(numbers(&host.fetch()), range(121..=140));
+}

@@ -117,8 +117,9 @@ void nrt_sys_trace_fetch_options_set_nc_idx(nrt_sys_trace_fetch_options_t *optio
  *          NEURON_RT_INSPECT_SYS_TRACE_MAX_EVENTS_PER_NC.
  *
  * Returns NRT_FAILURE when this process is capturing already, and when there is no daemon; NRT_INVALID for more events than
- * a ring can have, and for a bad value of one of these variables (the log says which); NRT_RESOURCE when there is no memory
- * for the rings; NRT_TIMEOUT when the daemon has not answered within five seconds.
+ * a ring can have, and for a bad value of one of these variables or of those that name the process's cores (the log says
+ * which); NRT_RESOURCE when there is no memory for the rings; NRT_TIMEOUT when the daemon has not answered within five
+ * seconds.
  */
 NRT_STATUS nrt_sys_trace_start(nrt_sys_trace_config_t *options);
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nrt_trace_abi::record::Draft;
-use nrt_trace_export::{JsonOptions, JsonWriter, ProcessIdMode};
+use nrt_trace_export::{JsonOptions, JsonWriter, Memory, ProcessIdMode};
 use nrt_trace_model::payload::{
-    DeviceExecStart, ExecPre, ModelLoadStop, NumErrInstant, TimestampSync,
+    DeviceExecStart, DeviceExecStop, ExecPre, ModelLoadStop, NumErrInstant, TimestampSync,
 };
 use nrt_trace_proto::v1::{Correlation, FetchBegin, Records, TracePart, trace_part::Part};
 
@@ -353,6 +353,59 @@ fn earlier_knowledge_comes_as_correlations() {
         events[0]["data"].to_string(),
         r#"{"device_core_idx":0,"exec_id":7,"model_id":77,"model_name":"m","nc_timestamp_ns":0}"#
     );
+}
+
+/// A reader that consumes as it goes finds in the next document what the last one's events told: model, time, and which
+/// execution a span that is still open belongs to. Another ring, and a document without memory, know nothing of it.
+#[test]
+fn the_next_document_knows_what_the_last_one_learned() {
+    let pre = ExecPre {
+        exec_id: 7,
+        model_id: 77,
+    };
+    let sync = TimestampSync {
+        exec_id: 7,
+        nc_timestamp_ns: 100,
+        cpu_timestamp_ns: 5_000,
+    };
+    let start = DeviceExecStart {
+        device_core_idx: 1,
+        exec_id: 7,
+        nc_timestamp_ns: 150,
+        cpu_timestamp_ns: 9,
+    };
+    let stop = DeviceExecStop {
+        nc_timestamp_ns: 190,
+        ..DeviceExecStop::default()
+    };
+    let first = records(
+        1,
+        0,
+        &[
+            event(17, 0, 0, 1, 0, pre.to_data()),
+            event(25, 2, 0, 2, 0, sync.to_data()),
+            event(7, 0, 0, 3, 3, start.to_data()),
+        ],
+    );
+    let of_ring = |nc| records(1, nc, &[event(7, 1, nc, 4, 3, stop.to_data())]);
+    let write = |part: &TracePart, memory| {
+        let mut writer = JsonWriter::remembering(Vec::new(), JsonOptions::default(), memory);
+        writer.part(part).unwrap();
+        let (text, memory) = writer.finish_remembering().unwrap();
+        let events = events(&String::from_utf8(text).unwrap());
+        let times: Vec<_> = events
+            .iter()
+            .map(|e| e["timestamp_ns"].as_u64().unwrap())
+            .collect();
+        (times, memory)
+    };
+    let (times, memory) = write(&first, Memory::default());
+    assert_eq!(times, [1, 5_000, 5_050]);
+    let (times, memory) = write(&of_ring(1), memory);
+    assert_eq!(times, [4], "another ring");
+    let (times, _) = write(&of_ring(0), memory);
+    assert_eq!(times, [5_090], "two documents later");
+    assert_eq!(write(&of_ring(0), Memory::default()).0, [4]);
 }
 
 #[test]

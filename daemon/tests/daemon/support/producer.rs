@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use nrt_trace_abi::gate;
 use nrt_trace_abi::layout::{SegmentLayout, StringTableLayout, control, segment};
 use nrt_trace_abi::message::{
-    self, Arm, Armed, Disarm, Disarmed, Go, Hello, Message, Refuse, Welcome,
+    self, Arm, Armed, Disarm, Disarmed, Go, Hello, Message, OwnAnswer, Refuse, StartOwn, StopOwn,
+    Welcome,
 };
 use nrt_trace_abi::record::Draft;
 use nrt_trace_model::strings::get_id;
@@ -56,6 +57,8 @@ struct Shared {
     rings: Mutex<Option<Arc<Rings>>>,
     /// Kinds of the messages that came, in order.
     heard: Mutex<Vec<u16>>,
+    /// Answers to requests, in order.
+    answers: Mutex<Vec<OwnAnswer>>,
 }
 
 /// A good Hello.
@@ -122,6 +125,7 @@ impl Fake {
             answer: AtomicU8::new(answer as u8),
             rings: Mutex::default(),
             heard: Mutex::default(),
+            answers: Mutex::default(),
         });
         let socket = Arc::new(socket);
         let thread = {
@@ -158,6 +162,45 @@ impl Fake {
             errno: 0,
             reserved: 0,
         }));
+    }
+
+    /// Asks for a capture of its own; the answer comes with [`Fake::own_answer`].
+    pub(crate) fn start_own(&self, request: u64, cap: u64, types: u64, ncs: u64) {
+        assert!(self.send(&StartOwn {
+            header: StartOwn::header(),
+            request,
+            max_events_per_nc: cap,
+            types,
+            ncs: [ncs, 0, 0, 0],
+        }));
+    }
+
+    /// Asks for the end of it.
+    pub(crate) fn stop_own(&self, request: u64) {
+        assert!(self.send(&StopOwn {
+            header: StopOwn::header(),
+            request,
+        }));
+    }
+
+    /// The answer to a request, which comes once: its status, and whether the capture joined another run.
+    pub(crate) fn own_answer(&self, request: u64) -> (u32, bool) {
+        let found = || {
+            let answers = self.shared.answers.lock().unwrap();
+            let mut fitting = answers.iter().filter(|answer| answer.request == request);
+            let answer = fitting.next().copied();
+            assert!(fitting.next().is_none(), "answered twice");
+            answer
+        };
+        wait_for("the answer", || found().is_some());
+        found()
+            .map(|answer| (answer.status, answer.joined == 1))
+            .unwrap()
+    }
+
+    /// How many requests were answered.
+    pub(crate) fn own_answers(&self) -> usize {
+        self.shared.answers.lock().unwrap().len()
     }
 
     pub(crate) fn send_raw(&self, packet: &[u8]) {
@@ -306,6 +349,8 @@ fn serve(socket: &OwnedFd, shared: &Shared) {
             if !silent {
                 send(socket, &disarmed);
             }
+        } else if let Ok(answer) = message::parse::<OwnAnswer>(&packet) {
+            shared.answers.lock().unwrap().push(answer);
         } else {
             assert_eq!(kind, Go::KIND);
             shared.heard.lock().unwrap().push(kind);

@@ -14,6 +14,7 @@ use nrt_trace_tests::{Document, Ended, Host, Link, Running, compile};
 const SUCCESS: &str = "0";
 const FAILURE: &str = "1";
 const INVALID: &str = "2";
+const TIMEOUT: &str = "5";
 
 /// `tests/c/own.c`, which does what it is told.
 struct Own(Running);

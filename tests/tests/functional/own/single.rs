@@ -3,7 +3,7 @@
 use nrt_trace_tests::payload::numbers;
 use nrt_trace_tests::{Host, Link, compile, run, until};
 
-use super::{FAILURE, INVALID, Own, SUCCESS, document};
+use super::{FAILURE, INVALID, Own, SUCCESS, TIMEOUT, document};
 
 /// What the vendor's documentation shows: list types, disable all, enable two, start, emit, fetch, free, stop.
 #[test]
@@ -153,6 +153,11 @@ fn an_nc_of_300_is_recorded_as_0_and_said_once() {
     own.does(&[("start", SUCCESS), ("on 300", "ok"), ("emit 3", "3")]);
     let document = own.fetch("fetch");
     assert!(document.events.iter().all(|e| e.nc_idx == 0) && document.events.len() == 3);
+    own.does(&[("on 77", "ok"), ("emit 2", "0"), ("stop", SUCCESS)]);
+    let said = own.end().stderr;
+    let times = |words: &str| said.matches(words).count();
+    assert_eq!(times("index of 256 or more"), 1, "{said}");
+    assert_eq!(times("NeuronCores without a ring"), 1, "{said}");
 }
 
 #[test]
@@ -389,4 +394,70 @@ fn a_capture_outlives_its_daemon_as_far_as_its_rings_go() {
         ("emit 1", "1"),
     ]);
     assert_eq!(own.numbers(), [4]);
+}
+
+/// Case N01: a capture that brings nothing says so, with the likely reasons, once.
+#[test]
+fn n01_a_capture_without_events_is_said() {
+    let host = Host::with_daemon();
+    let mut command = Own::command(&host);
+    command.env("NRT_TRACE_LOG", "warn");
+    let mut own = Own::start(command);
+    own.does(&[
+        ("types nrt_tensor_read", "1"),
+        ("start 1024", SUCCESS),
+        ("emit 3", "0"),
+    ]);
+    assert_eq!(own.fetch("fetch").events.len(), 0);
+    assert_eq!(own.fetch("fetch").events.len(), 0);
+    own.does(&[("stop", SUCCESS), ("start 1024", SUCCESS), ("other 1", "1")]);
+    assert_eq!(own.fetch("fetch").events.len(), 1);
+    assert_eq!(own.fetch("fetch").events.len(), 0);
+    let said = own.end().stderr;
+    assert_eq!(
+        said.matches("no event was recorded so far").count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
+fn more_cores_than_there_can_be_are_refused_by_number() {
+    let host = Host::with_daemon();
+    let mut command = Own::command(&host);
+    command
+        .env("NEURON_RT_NUM_CORES", "300")
+        .env("NRT_TRACE_LOG", "warn");
+    let mut own = Own::start(command);
+    own.does(&[
+        ("start 1024", INVALID),
+        ("default", INVALID),
+        ("emit 1", "0"),
+    ]);
+    let said = own.end().stderr;
+    assert!(said.contains("visible cores 300 exceeds 256"), "{said}");
+}
+
+/// A daemon that is stopped answers nobody: a start and a stop say so after a while, and leave nothing behind when it goes on.
+#[test]
+fn a_daemon_that_does_not_answer_is_a_timeout() {
+    let host = Host::with_daemon();
+    let daemon = rustix::process::Pid::from_raw(host.daemon_pid().cast_signed()).unwrap();
+    let signal = |signal| rustix::process::kill_process(daemon, signal).unwrap();
+    let mut own = Own::new(&host);
+    until("the process to attach", || {
+        host.attached().contains(&own.0.pid()).then_some(())
+    });
+    signal(rustix::process::Signal::STOP);
+    own.does(&[("start 1024", TIMEOUT), ("emit 1", "0"), ("fetch", FAILURE)]);
+    signal(rustix::process::Signal::CONT);
+    own.does(&[("start 1024", SUCCESS), ("emit 2", "2")]);
+    assert_eq!(own.numbers(), [2, 3]);
+    signal(rustix::process::Signal::STOP);
+    own.does(&[("stop", TIMEOUT), ("fetch", FAILURE), ("stop", FAILURE)]);
+    signal(rustix::process::Signal::CONT);
+    own.does(&[("start 1024", SUCCESS), ("emit 1", "1"), ("stop", SUCCESS)]);
+    until("the memory to be freed", || {
+        (host.status()["reserved_bytes"] == 0).then_some(())
+    });
 }

@@ -1,0 +1,57 @@
+/**
+ * nrt_trace_prefixed.h - the functions of nrt_trace.h and nrt/nrt_sys_trace.h in libnrt_trace_prefixed, under names that no
+ * other library has.
+ *
+ * For programs that also load Neuron's own libnrt. Include this in place of those two, write their names as they stand
+ * there, and link with -lnrt_trace_prefixed in place of -lnrt_trace: nrt_x becomes nrt_trace_x. A file that includes this
+ * means our functions by these names; one that is to call Neuron's includes Neuron's header instead.
+ *
+ * Generated from the headers; do not edit.
+ */
+#ifndef NRT_TRACE_PREFIXED_H
+#define NRT_TRACE_PREFIXED_H
+
+#if defined(NRT_TRACE_H) || defined(NRT_SYS_TRACE_H)
+#error "nrt_trace_prefixed.h has to come in place of nrt_trace.h and nrt/nrt_sys_trace.h"
+#endif
+
+#define nrt_interned_string_db_combine_shards nrt_trace_interned_string_db_combine_shards
+#define nrt_interned_string_db_free_entries nrt_trace_interned_string_db_free_entries
+#define nrt_interned_string_db_get_entries nrt_trace_interned_string_db_get_entries
+#define nrt_interned_string_db_get_id nrt_trace_interned_string_db_get_id
+#define nrt_interned_string_db_register_entry nrt_trace_interned_string_db_register_entry
+#define nrt_interned_string_db_shard_alloc nrt_trace_interned_string_db_shard_alloc
+#define nrt_interned_string_db_shard_free nrt_trace_interned_string_db_shard_free
+#define nrt_sys_trace_buffer_free nrt_trace_sys_trace_buffer_free
+#define nrt_sys_trace_capture_close nrt_trace_sys_trace_capture_close
+#define nrt_sys_trace_capture_drain_events nrt_trace_sys_trace_capture_drain_events
+#define nrt_sys_trace_capture_intern_string nrt_trace_sys_trace_capture_intern_string
+#define nrt_sys_trace_config_allocate nrt_trace_sys_trace_config_allocate
+#define nrt_sys_trace_config_free nrt_trace_sys_trace_config_free
+#define nrt_sys_trace_config_get_enabled_event_types nrt_trace_sys_trace_config_get_enabled_event_types
+#define nrt_sys_trace_config_set_capture_enabled_for_event_type nrt_trace_sys_trace_config_set_capture_enabled_for_event_type
+#define nrt_sys_trace_config_set_capture_enabled_for_nc nrt_trace_sys_trace_config_set_capture_enabled_for_nc
+#define nrt_sys_trace_config_set_defaults nrt_trace_sys_trace_config_set_defaults
+#define nrt_sys_trace_config_set_max_events_per_nc nrt_trace_sys_trace_config_set_max_events_per_nc
+#define nrt_sys_trace_fetch_events nrt_trace_sys_trace_fetch_events
+#define nrt_sys_trace_fetch_options_allocate nrt_trace_sys_trace_fetch_options_allocate
+#define nrt_sys_trace_fetch_options_free nrt_trace_sys_trace_fetch_options_free
+#define nrt_sys_trace_fetch_options_set_defaults nrt_trace_sys_trace_fetch_options_set_defaults
+#define nrt_sys_trace_fetch_options_set_max_events_per_nc nrt_trace_sys_trace_fetch_options_set_max_events_per_nc
+#define nrt_sys_trace_fetch_options_set_nc_idx nrt_trace_sys_trace_fetch_options_set_nc_idx
+#define nrt_sys_trace_free_event_types nrt_trace_sys_trace_free_event_types
+#define nrt_sys_trace_get_event_type_category nrt_trace_sys_trace_get_event_type_category
+#define nrt_sys_trace_get_event_types nrt_trace_sys_trace_get_event_types
+#define nrt_sys_trace_new_event nrt_trace_sys_trace_new_event
+#define nrt_sys_trace_new_event_with_seq nrt_trace_sys_trace_new_event_with_seq
+#define nrt_sys_trace_ring_size nrt_trace_sys_trace_ring_size
+#define nrt_sys_trace_start nrt_trace_sys_trace_start
+#define nrt_sys_trace_stop nrt_trace_sys_trace_stop
+#define nrt_sys_trace_total_event_count nrt_trace_sys_trace_total_event_count
+#define nrt_trace_gates nrt_trace_trace_gates
+#define nrt_trace_set_log_callback nrt_trace_trace_set_log_callback
+#define nrt_trace_wait_armed nrt_trace_trace_wait_armed
+
+#include "nrt/nrt_sys_trace.h"
+
+#endif
