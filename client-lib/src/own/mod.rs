@@ -41,7 +41,7 @@ pub(crate) use mail::{answered, armed, connected, disconnected, parted};
 use rings::Rings;
 
 /// How long a start or a stop may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Time between two looks at how far attaching has come.
 const LOOK: Duration = Duration::from_micros(200);
 /// The smallest ring.
@@ -127,7 +127,7 @@ pub(crate) fn forget() {
 /// # Errors
 /// [`Code::Failure`]: one is on already, or there is no daemon (and no `NRT_TRACE_EMBEDDED=1`). [`Code::Invalid`]: no ring
 /// has so many events, or the variables that name the process's cores can't be. [`Code::Resource`]: no memory for the
-/// rings. [`Code::Timeout`]: no answer within five seconds.
+/// rings. [`Code::Timeout`]: no answer within ten seconds.
 pub fn start(config: &OwnConfig) -> Result<(), Code> {
     fork::attach_now();
     let mut place = capture();
@@ -236,7 +236,7 @@ fn tell(capture: &Capture) {
 /// Stops the capture of this process. What was not read is lost, as in the original.
 ///
 /// # Errors
-/// [`Code::Failure`] when none is on. [`Code::Timeout`] when the daemon did not answer within five seconds; it is stopped
+/// [`Code::Failure`] when none is on. [`Code::Timeout`] when the daemon did not answer within ten seconds; it is stopped
 /// for this process all the same.
 pub fn stop() -> Result<(), Code> {
     // Held to the end: a start on another thread comes after this.

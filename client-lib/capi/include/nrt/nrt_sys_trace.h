@@ -118,7 +118,7 @@ void nrt_sys_trace_fetch_options_set_nc_idx(nrt_sys_trace_fetch_options_t *optio
  *
  * Returns NRT_FAILURE when this process is capturing already, and when there is no daemon; NRT_INVALID for more events than
  * a ring can have, and for a bad value of one of these variables or of those that name the process's cores (the log says
- * which); NRT_RESOURCE when there is no memory for the rings; NRT_TIMEOUT when the daemon has not answered within five
+ * which); NRT_RESOURCE when there is no memory for the rings; NRT_TIMEOUT when the daemon has not answered within ten
  * seconds.
  */
 NRT_STATUS nrt_sys_trace_start(nrt_sys_trace_config_t *options);
@@ -126,7 +126,7 @@ NRT_STATUS nrt_sys_trace_start(nrt_sys_trace_config_t *options);
 /**
  * Stops capturing. Events that were not fetched are lost.
  *
- * Returns NRT_FAILURE when this process is not capturing; NRT_TIMEOUT when the daemon has not answered within five seconds
+ * Returns NRT_FAILURE when this process is not capturing; NRT_TIMEOUT when the daemon has not answered within ten seconds
  * (the capture has ended all the same).
  */
 NRT_STATUS nrt_sys_trace_stop(void);

@@ -451,12 +451,20 @@ fn a_daemon_that_does_not_answer_is_a_timeout() {
     signal(rustix::process::Signal::STOP);
     own.does(&[("start 1024", TIMEOUT), ("emit 1", "0"), ("fetch", FAILURE)]);
     signal(rustix::process::Signal::CONT);
-    own.does(&[("start 1024", SUCCESS), ("emit 2", "2")]);
+    // A machine that is busy may let it time out again.
+    let begin = |own: &mut Own| {
+        until("a start", || {
+            (own.ask("start 1024") == SUCCESS).then_some(())
+        });
+    };
+    begin(&mut own);
+    own.does(&[("emit 2", "2")]);
     assert_eq!(own.numbers(), [2, 3]);
     signal(rustix::process::Signal::STOP);
     own.does(&[("stop", TIMEOUT), ("fetch", FAILURE), ("stop", FAILURE)]);
     signal(rustix::process::Signal::CONT);
-    own.does(&[("start 1024", SUCCESS), ("emit 1", "1"), ("stop", SUCCESS)]);
+    begin(&mut own);
+    own.does(&[("emit 1", "1"), ("stop", SUCCESS)]);
     until("the memory to be freed", || {
         (host.status()["reserved_bytes"] == 0).then_some(())
     });
