@@ -97,6 +97,9 @@ impl Registry {
         let Some(producer) = self.producers.get(&id) else {
             return;
         };
+        if matches!(producer.life, Life::Introducing { .. }) {
+            return; // nothing comes before its Welcome, and then this is asked again
+        }
         let wanted = self.wanted_run(producer);
         match producer.phase {
             Phase::Idle => {

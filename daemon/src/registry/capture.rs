@@ -213,9 +213,21 @@ impl Registry {
                     || matches!(producer.phase, Phase::Arming { .. } | Phase::Closing { .. });
                 to_come && self.covering_run(producer) == Some(wait.run)
             }),
-            Asked::Stop { .. } => self.producers.values().any(
-                |producer| matches!(producer.phase, Phase::Closing { run, until: Some(_), .. } if run == wait.run),
-            ),
+            Asked::Stop { .. } => self
+                .producers
+                .values()
+                .any(|producer| match producer.phase {
+                    Phase::Closing {
+                        run,
+                        until: Some(_),
+                        ..
+                    } => run == wait.run,
+                    // It came back from an earlier daemon, and is asked to let go once it is welcomed.
+                    Phase::Open { run, .. } => {
+                        run == wait.run && matches!(producer.life, Life::Introducing { .. })
+                    }
+                    _ => false,
+                }),
         }
     }
 
@@ -271,7 +283,7 @@ impl Registry {
         let run = &mut self.runs[at];
         let mut not_quiescent = Vec::new();
         for (id, share) in &mut run.shares {
-            if share.writers == Writers::Closing {
+            if matches!(share.writers, Writers::Open | Writers::Closing) {
                 not_quiescent.push(*id);
             }
             if discard {
