@@ -1,6 +1,7 @@
 /*
- * signals SECONDS [LIBRARY] - emits as fast as it can, with malloc and free in between, while a timer interrupts it 5,000
- * times a second and the handler emits too: as thread 0 and thread 1 of the probe's numbered events.
+ * signals SECONDS [LIBRARY] - emits for so many seconds of CPU time, as fast as it can, with malloc and free in between,
+ * while a timer interrupts it 5,000 times a second and the handler emits too: as thread 0 and thread 1 of the probe's
+ * numbered events.
  *
  * With LIBRARY that library is opened after the timer runs; else it is linked. Prints how many events each side emitted
  * and how many of them were recorded.
@@ -53,7 +54,7 @@ int main(int argc, char **argv) {
     new_event = (new_event_fn)(uintptr_t)dlsym(library, "nrt_sys_trace_new_event");
 #endif
     struct timespec begin, now;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
     uint64_t emitted = 0, recorded = 0;
     unsigned seed = 1;
     do {
@@ -65,7 +66,7 @@ int main(int argc, char **argv) {
             recorded += emit(0, emitted) != 0;
             free(block);
         }
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     } while ((double)(now.tv_sec - begin.tv_sec) + (double)(now.tv_nsec - begin.tv_nsec) / 1e9 < seconds);
     struct itimerval never = {{0, 0}, {0, 0}};
     setitimer(ITIMER_PROF, &never, NULL);
