@@ -171,7 +171,7 @@ impl Known {
             Part::Strings(strings) => strings.entries.is_empty(),
             Part::Correlations(correlations) => correlations.entries.is_empty(),
             Part::Records(records) => records.packed.is_empty(),
-            Part::Begin(_) | Part::End(_) => false,
+            Part::Begin(_) | Part::End(_) | Part::HostInfo(_) | Part::HostSample(_) => false,
         }
     }
 

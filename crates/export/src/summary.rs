@@ -137,7 +137,14 @@ impl Summary {
                     .or_default()
                     .account = Some(*account);
             }
-            Some(Part::Begin(_) | Part::Strings(_) | Part::End(_)) | None => {}
+            Some(
+                Part::Begin(_)
+                | Part::Strings(_)
+                | Part::End(_)
+                | Part::HostInfo(_)
+                | Part::HostSample(_),
+            )
+            | None => {}
         }
     }
 

@@ -6,6 +6,7 @@ use rustix::time::ClockId;
 use tonic::{Code, Status};
 
 use crate::drain::fetch::BrokenOff;
+use crate::host::HostError;
 use crate::run::error::RunError;
 
 /// The one place that decides how an error reaches a client.
@@ -19,6 +20,15 @@ pub(super) fn of_error(error: &RunError) -> Status {
         RunError::Invalid(_) => Code::InvalidArgument,
         RunError::Busy => Code::ResourceExhausted,
         RunError::ShuttingDown => Code::Unavailable,
+    };
+    Status::new(code, error.to_string())
+}
+
+/// The same for the host monitor's errors.
+pub(super) fn of_host_error(error: &HostError) -> Status {
+    let code = match error {
+        HostError::OtherSettings { .. } | HostError::Off => Code::FailedPrecondition,
+        HostError::Invalid(_) => Code::InvalidArgument,
     };
     Status::new(code, error.to_string())
 }
