@@ -36,6 +36,7 @@ fn the_manual_is_the_golden_one() {
         "status",
         "producers",
         "events",
+        "host",
         "record",
     ] {
         check(&format!("help-{verb}.txt"), &[verb, "--help"]);

@@ -3,7 +3,8 @@
 //! ```text
 //!  Fetch stream ──▶ parts ──┬──▶ JsonWriter ────▶ .json     one fetch, or a regrouped recording
 //!                           ├──▶ NativeWriter ──▶ .nrtt     lossless; NativeReader reads it back
-//!                           └──▶ Summary ───────▶ report    counts, durations, loss account, warnings
+//!                           ├──▶ Summary ───────▶ report    counts, durations, loss account, warnings
+//!                           └──▶ HostWriter ────▶ .json     the host monitor's cpu_util and mem_usage
 //!
 //!  a recording: .nrtt of many fetches ──▶ Spool (index) ──▶ parts of one ordered fetch ──▶ any of the above
 //! ```
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod format;
+pub mod host;
 pub mod json;
 pub mod native;
 mod recent;
@@ -20,6 +22,7 @@ mod resolve;
 pub mod summary;
 
 pub use format::{Format, UnknownFormat};
+pub use host::HostWriter;
 pub use json::{JsonOptions, JsonWriter, ProcessIdMode};
 pub use native::{NativeError, NativeReader, NativeWriter, Spool};
 pub use summary::{DurationStats, ProcessReport, Report, RingReport, Summary, Totals, TypeReport};
