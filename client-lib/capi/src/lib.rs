@@ -14,6 +14,7 @@ mod c_array;
 pub mod config;
 pub mod event_types;
 pub mod fetch_options;
+pub mod host_stats;
 pub mod shard;
 pub mod strings_db;
 
