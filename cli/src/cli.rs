@@ -228,8 +228,12 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "N", value_parser = values::ring_size)]
     pub(crate) max_events_per_nc: Option<u64>,
 
+    /// Write what the host monitor keeps to this file, too, as `cpu_util` and `mem_usage` objects
+    #[arg(long, value_name = "FILE")]
+    pub(crate) host_stats: Option<PathBuf>,
+
     /// Give the unread events up instead of writing them
-    #[arg(long, conflicts_with_all = ["output", "to", "max_events_per_nc"])]
+    #[arg(long, conflicts_with_all = ["output", "to", "max_events_per_nc", "host_stats"])]
     pub(crate) discard: bool,
 
     #[command(flatten)]
@@ -280,6 +284,7 @@ pub(crate) struct EventsArgs {
     after_long_help = "Examples:\n  \
     nrt-tracectl host\n  \
     nrt-tracectl host --follow --format json | jq '.cpu_util[].util'\n  \
+    nrt-tracectl host -o host.json\n  \
     nrt-tracectl host start --period 200ms --retention ring\n  \
     nrt-tracectl host stop\n\n\
     With --follow --format json each tick is one line:\n  \
@@ -293,6 +298,10 @@ pub(crate) struct HostArgs {
     /// Show each tick from now on
     #[arg(short, long)]
     pub(crate) follow: bool,
+
+    /// Write all ticks that the daemon keeps to this file, as `cpu_util` and `mem_usage` objects
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["follow", "format", "period"])]
+    pub(crate) output: Option<PathBuf>,
 
     /// Time between two ticks if this starts the sampling, such as 500ms, from 100ms to 60s [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = values::period)]

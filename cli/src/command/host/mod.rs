@@ -2,16 +2,18 @@
 
 mod table;
 
-use std::io::{Write, stdout};
+use std::io::{BufWriter, Write, stdout};
+use std::path::Path;
 use std::process::ExitCode;
 
-use nrt_trace_export::host;
+use nrt_trace_export::{HostWriter, host};
 use nrt_trace_proto::v1;
 use serde_json::json;
 
 use crate::cli::{HostAction, HostArgs, HostStartArgs, ListFormat, Retention, SocketArg};
 use crate::client::Client;
 use crate::error::Failure;
+use crate::output::file::WholeFile;
 use crate::output::tell;
 
 /// Starts, stops, or shows.
@@ -21,6 +23,12 @@ pub(crate) async fn run(socket: &SocketArg, args: HostArgs) -> Result<ExitCode, 
         Some(HostAction::Start(args)) => start(&mut client, &args).await,
         Some(HostAction::Stop) => stop(&mut client).await,
         None if args.follow => follow(&mut client, &args).await,
+        None if args.output.is_some() => {
+            let file = args.output.unwrap_or_default();
+            let ticks = export(&mut client, &file).await?;
+            tell::note(format!("{ticks} ticks in {}", file.display()));
+            Ok(())
+        }
         None => show(&mut client, &args).await,
     }?;
     Ok(ExitCode::SUCCESS)
@@ -102,6 +110,34 @@ async fn follow(client: &mut Client, args: &HostArgs) -> Result<(), Failure> {
         "the host monitor was stopped"
     });
     Ok(())
+}
+
+/// Writes all ticks that the daemon keeps to a file, as Neuron's tools do; says how many.
+pub(super) async fn export(client: &mut Client, file: &Path) -> Result<u64, Failure> {
+    let failed = |error| Failure::file("write", file, &error);
+    let whole = WholeFile::create(file).map_err(failed)?;
+    let mut writer = HostWriter::new(BufWriter::new(whole)).map_err(failed)?;
+    let (mut after, mut ticks) = (0, 0);
+    loop {
+        let page = client.host_stats(Some(after)).await?;
+        if let Some(info) = &page.info {
+            writer.info(info);
+        }
+        for sample in &page.samples {
+            writer.sample(sample).map_err(failed)?;
+            after = sample.seq;
+            ticks += 1;
+        }
+        if !page.more {
+            break;
+        }
+    }
+    let buffered = writer.finish().map_err(failed)?;
+    let whole = buffered
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
+    whole.finish().map_err(failed)?;
+    Ok(ticks)
 }
 
 fn document(
