@@ -7,6 +7,7 @@
 use clap::{Parser, Subcommand};
 
 mod emit;
+mod host;
 mod instructions;
 
 #[derive(Debug, Parser)]
@@ -24,17 +25,24 @@ struct Arguments {
 enum Command {
     /// What an emit costs, beside the original's engine and the floor.
     Emit(emit::Options),
+    /// What the host monitor costs, and how late its ticks come, on an idle and on a loaded machine.
+    Host(host::Options),
     /// How many instructions an emit takes; fails if it is more than it was. Needs valgrind.
     Instructions,
     /// One process that emits on request.
     #[command(hide = true)]
     EmitWorker,
+    /// One process that is attached and does nothing, or nothing but run.
+    #[command(hide = true)]
+    HostWorker(host::WorkerOptions),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Emit(options) => emit::run(&options),
         Command::Instructions => instructions::run(),
+        Command::Host(options) => host::run(&options),
+        Command::HostWorker(options) => host::work(options),
         Command::EmitWorker => emit::worker::serve(),
     }
 }
