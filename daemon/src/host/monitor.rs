@@ -323,7 +323,8 @@ impl HostMonitor {
             (message, late)
         };
         late.sort_unstable();
-        let at = |percent: usize| late.get((late.len() * percent / 100).min(late.len().max(1) - 1));
+        // The smallest that so many of them do not exceed.
+        let at = |percent: usize| late.get((late.len() * percent).div_ceil(100).max(1) - 1);
         message.late_p50_ns = at(50).copied().unwrap_or(0);
         message.late_p99_ns = at(99).copied().unwrap_or(0);
         message.late_max_ns = at(100).copied().unwrap_or(0);
@@ -332,6 +333,8 @@ impl HostMonitor {
 
     /// The thread.
     fn run(&self, timer: &OwnedFd) {
+        let granted = nrt_trace_shm::schedule::be_punctual();
+        tracing::debug!(?granted, "host monitor's place among the threads");
         loop {
             let job = {
                 let state = self.lock();
