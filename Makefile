@@ -28,6 +28,7 @@ install: build
 	install -D -m 644 client-lib/capi/include/nrt/nrt_status.h $(DESTDIR)$(includedir)/nrt/nrt_status.h
 	install -D -m 644 client-lib/capi/include/nrt/nrt_sys_trace.h $(DESTDIR)$(includedir)/nrt/nrt_sys_trace.h
 	install -D -m 644 client-lib/capi/include/nrt/nrt_trace.hpp $(DESTDIR)$(includedir)/nrt/nrt_trace.hpp
+	install -D -m 644 client-lib/capi/include/nrt_trace_host.h $(DESTDIR)$(includedir)/nrt_trace_host.h
 	install -d $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(unitdir)
 	sed -e '/^#/d' -e 's|^libdir=.*|libdir=$(libdir)|' -e 's|^includedir=.*|includedir=$(includedir)|' \
 		client-lib/capi/nrt_trace.pc > $(DESTDIR)$(libdir)/pkgconfig/nrt_trace.pc
@@ -36,6 +37,6 @@ install: build
 uninstall:
 	rm -f $(DESTDIR)$(bindir)/nrt-traced $(DESTDIR)$(bindir)/nrt-tracectl
 	rm -f $(DESTDIR)$(libdir)/libnrt_trace.so $(DESTDIR)$(libdir)/libnrt_trace_prefixed.so $(DESTDIR)$(libdir)/libnrt_trace.a
-	rm -f $(DESTDIR)$(includedir)/nrt_trace.h $(DESTDIR)$(includedir)/nrt_trace_prefixed.h $(DESTDIR)$(libdir)/pkgconfig/nrt_trace.pc
+	rm -f $(DESTDIR)$(includedir)/nrt_trace.h $(DESTDIR)$(includedir)/nrt_trace_prefixed.h $(DESTDIR)$(includedir)/nrt_trace_host.h $(DESTDIR)$(libdir)/pkgconfig/nrt_trace.pc
 	rm -rf $(DESTDIR)$(includedir)/nrt
 	rm -f $(DESTDIR)$(unitdir)/nrt-traced.service

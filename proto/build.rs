@@ -3,7 +3,11 @@
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let files = ["nrt/trace/v1/trace.proto", "nrt/trace/v1/control.proto"];
+    let files = [
+        "nrt/trace/v1/trace.proto",
+        "nrt/trace/v1/host.proto",
+        "nrt/trace/v1/control.proto",
+    ];
     for file in files {
         println!("cargo::rerun-if-changed={file}");
     }

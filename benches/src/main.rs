@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 mod emit;
 mod fetch;
+mod host;
 mod instructions;
 mod json;
 
@@ -30,11 +31,16 @@ enum Command {
     Fetch(fetch::Options),
     /// How fast the JSON document is written, beside serde's derive.
     Json(json::Options),
+    /// What the host monitor costs, and how late its ticks come, on an idle and on a loaded machine.
+    Host(host::Options),
     /// How many instructions an emit takes; fails if it is more than it was. Needs valgrind.
     Instructions,
     /// One process that emits on request.
     #[command(hide = true)]
     EmitWorker,
+    /// One process that is attached and does nothing, or nothing but run.
+    #[command(hide = true)]
+    HostWorker(host::WorkerOptions),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -43,6 +49,8 @@ fn main() -> anyhow::Result<()> {
         Command::Fetch(options) => fetch::run(&options),
         Command::Json(options) => json::run(&options),
         Command::Instructions => instructions::run(),
+        Command::Host(options) => host::run(&options),
+        Command::HostWorker(options) => host::work(options),
         Command::EmitWorker => emit::worker::serve(),
     }
 }

@@ -89,6 +89,7 @@ pub(crate) enum Verb {
     Producers(ProducersArgs),
     Events(EventsArgs),
     Strings(StringsArgs),
+    Host(HostArgs),
     Record(RecordArgs),
     Demo(DemoArgs),
     /// What `demo` records
@@ -260,9 +261,12 @@ pub(crate) struct FetchArgs {
 
     #[command(flatten)]
     pub(crate) json: JsonArgs,
+    /// Write what the host monitor keeps to this file, too, as `cpu_util` and `mem_usage` objects
+    #[arg(long, value_name = "FILE")]
+    pub(crate) host_stats: Option<PathBuf>,
 
     /// Give the unread events up instead of writing them
-    #[arg(long, conflicts_with_all = ["output", "to", "max_events_per_nc"])]
+    #[arg(long, conflicts_with_all = ["output", "to", "max_events_per_nc", "host_stats"])]
     pub(crate) discard: bool,
 
     #[command(flatten)]
@@ -331,6 +335,75 @@ pub(crate) struct StringsArgs {
     pub(crate) format: FormatArg,
 }
 
+/// Show what the machine and the attached processes use
+///
+/// Cores, memory, load, disks, network, and each attached process. The daemon samples once a second while somebody
+/// wants it: this command does, and starts it if it is off; `host start` lets it sample until `host stop`.
+#[derive(Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_long_help = "Examples:\n  \
+    nrt-tracectl host\n  \
+    nrt-tracectl host --follow --format json | jq '.cpu_util[].util'\n  \
+    nrt-tracectl host -o host.json\n  \
+    nrt-tracectl host start --period 200ms --retention ring\n  \
+    nrt-tracectl host stop\n\n\
+    With --follow --format json each tick is one line:\n  \
+    {\"timestamp\":ns,\"cpu_util\":[{\"cpu_id\":\"0\",\"util\":percent},…],\"mem_usage\":{…},\"producers\":[…],\"saturated\":bool}\n\
+    A key is left out where its value is not known."
+)]
+pub(crate) struct HostArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<HostAction>,
+
+    /// Show each tick from now on
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+
+    /// Write all ticks that the daemon keeps to this file, as `cpu_util` and `mem_usage` objects
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["follow", "format", "period"])]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Time between two ticks if this starts the sampling, such as 500ms, from 100ms to 60s [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::period)]
+    pub(crate) period: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum HostAction {
+    /// Let the daemon sample until it is stopped
+    Start(HostStartArgs),
+    /// Stop it; what it kept stays until it starts again
+    Stop,
+}
+
+/// How the daemon samples.
+#[derive(Args, Debug)]
+pub(crate) struct HostStartArgs {
+    /// Time between two ticks, such as 500ms, from 100ms to 60s [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::period)]
+    pub(crate) period: Option<u32>,
+
+    /// Ticks that are kept [default: 10000]
+    #[arg(long, value_name = "N", value_parser = values::ring_size)]
+    pub(crate) max_samples: Option<u64>,
+
+    /// What happens when so many are kept [default: saturate]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) retention: Option<Retention>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Retention {
+    /// Sampling stops
+    Saturate,
+    /// The oldest gives way
+    Ring,
+}
+
 /// Run a command and write its trace to a file
 ///
 /// Records the command and all its descendants, reading their events all the while, so that a run of any length fits.
@@ -363,6 +436,22 @@ pub(crate) struct RecordArgs {
     /// Record for this long at most, such as 10s, 500ms or 2m
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub(crate) duration: Option<Duration>,
+
+    /// Record what machine and processes use, too
+    #[arg(
+        long,
+        long_help = "Record what the machine and its processes use, too, once a second: in the trace itself if that is \
+            .nrtt; Neuron's JSON document has no place for it, so beside it in FILE.host.json (or --host-stats FILE)"
+    )]
+    pub(crate) host: bool,
+
+    /// Write what the machine uses to this file, as `cpu_util` and `mem_usage` objects (implies --host)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) host_stats: Option<PathBuf>,
+
+    /// Time between two samples of it, if nobody samples yet, from 100ms to 60s [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = values::period)]
+    pub(crate) host_period: Option<u32>,
 
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,

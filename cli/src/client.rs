@@ -215,6 +215,46 @@ impl Client {
         self.reply(reply)
     }
 
+    /// Starts the host monitor.
+    pub(crate) async fn start_host(
+        &mut self,
+        request: v1::StartHostRequest,
+    ) -> Result<v1::StartHostResponse, Failure> {
+        let reply = self.grpc.start_host(request).await;
+        self.reply(reply)
+    }
+
+    /// Stops the host monitor.
+    pub(crate) async fn stop_host(&mut self) -> Result<v1::HostState, Failure> {
+        let reply = self.grpc.stop_host(v1::StopHostRequest {}).await;
+        self.reply(reply)
+            .map(|reply| reply.state.unwrap_or_default())
+    }
+
+    /// The host monitor's state, and its ticks after number `after`; absent: the newest.
+    pub(crate) async fn host_stats(
+        &mut self,
+        after_seq: Option<u64>,
+    ) -> Result<v1::GetHostStatsResponse, Failure> {
+        let request = v1::GetHostStatsRequest { after_seq };
+        let reply = self.grpc.get_host_stats(request).await;
+        self.reply(reply)
+    }
+
+    /// The host monitor's ticks from now on; starts it if it is off.
+    pub(crate) async fn watch_host(&mut self, period_ms: Option<u32>) -> Result<Ticks, Failure> {
+        let request = v1::WatchHostStatsRequest {
+            start: true,
+            period_ms,
+        };
+        let reply = self.grpc.watch_host_stats(request).await;
+        let stream = self.reply(reply)?;
+        Ok(Ticks {
+            stream,
+            socket: self.socket.clone(),
+        })
+    }
+
     fn reply<T>(&self, reply: Result<tonic::Response<T>, Status>) -> Result<T, Failure> {
         match reply {
             Ok(response) => Ok(response.into_inner()),
@@ -242,6 +282,21 @@ impl Parts {
                 Err(status) => return Err(from_status(&status, &self.socket)),
             }
         }
+    }
+}
+
+/// Ticks of the host monitor, as they come.
+#[derive(Debug)]
+pub(crate) struct Ticks {
+    stream: Streaming<v1::WatchHostStatsResponse>,
+    socket: PathBuf,
+}
+
+impl Ticks {
+    /// The next tick; `None` when there will be no more. May be dropped half-way: none is lost.
+    pub(crate) async fn next(&mut self) -> Result<Option<v1::WatchHostStatsResponse>, Failure> {
+        let message = self.stream.message().await;
+        message.map_err(|status| from_status(&status, &self.socket))
     }
 }
 

@@ -47,6 +47,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses the time between two ticks of the host monitor, to milliseconds.
+pub(crate) fn period(text: &str) -> Result<u32, String> {
+    let parsed = duration(text)?;
+    match u32::try_from(parsed.as_millis()) {
+        Ok(ms @ 100..=60_000) => Ok(ms),
+        _ => Err("it must be from 100ms to 60s".to_owned()),
+    }
+}
+
 /// Parses a ring size: the daemon rounds small ones up and knows the upper limit, but 0 never makes sense.
 pub(crate) fn ring_size(text: &str) -> Result<u64, String> {
     match text.parse() {
@@ -78,6 +87,16 @@ mod tests {
             "", "s", "0", "0s", "-1s", "1d", "1..5s", "1e99h", "nan", "inf",
         ] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn periods_have_bounds() {
+        assert_eq!(period("100ms"), Ok(100));
+        assert_eq!(period("60s"), Ok(60_000));
+        assert_eq!(period("1.5"), Ok(1500));
+        for bad in ["99ms", "61s", "2h", "x"] {
+            assert!(period(bad).is_err(), "{bad}");
         }
     }
 

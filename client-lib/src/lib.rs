@@ -47,6 +47,7 @@ mod emit;
 mod environment;
 mod event;
 mod fork;
+mod host_stats;
 pub mod log;
 mod named;
 mod names;
@@ -59,6 +60,7 @@ mod tracer;
 
 pub use emit::{emit_raw, emit_raw_with_seq, gate_words};
 pub use event::{Event, StringId, TrackingId};
+pub use host_stats::{HostStats, HostStatsError, HostTick, host_stats};
 pub use names::intern_bytes;
 pub use nrt_trace_model::event::{Category, EventType, Phase};
 pub use nrt_trace_model::payload;

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::drain::fetch::Machine;
+use crate::host::{CPrograms, HostThread, Members};
 use crate::listen::{SocketFiles, Sockets, StartError};
 use crate::memory::Memory;
 use crate::registry::command::Handle;
@@ -27,6 +28,7 @@ pub struct Running {
     handle: Handle,
     ended: watch::Receiver<bool>,
     // In the order of their end: the registry with its clock and memory, the server, then the names are free.
+    _host: HostThread,
     server: Option<Server>,
     registry: Option<JoinHandle<()>>,
     files: Option<SocketFiles>,
@@ -49,13 +51,23 @@ impl Daemon {
         let handle = Handle::new().map_err(|errno| failed("make an eventfd")(errno.into()))?;
         let (died, ended) = watch::channel(false);
         let died = || Death(died.clone());
+        let machine = Arc::new(machine(&config));
+        let members = Members::default();
+        let host = HostThread::start(
+            config.host.clone(),
+            machine.instance_id.clone(),
+            members.clone(),
+        )?;
+        let monitor = host.monitor();
         let registry = Registry::new(Parts {
             config: config.clone(),
             handle: handle.clone(),
             clock: Clock::start()?,
             memory: Memory::start(config.budgets.memory_bytes)?,
             names: Arc::new(Names::new(config.budgets.names_bytes)),
-            machine: Arc::new(machine(&config)),
+            machine,
+            members,
+            c_programs: CPrograms::new(monitor.clone()),
             listener: producer,
         })?;
         let death = died();
@@ -71,12 +83,13 @@ impl Daemon {
             config: config.clone(),
             handle: handle.clone(),
             ended,
+            _host: host,
             server: None,
             registry: Some(registry),
             files: Some(files),
         };
         running.server = Some(Server::start(
-            Control::new(config, handle),
+            Control::new(config, handle, monitor),
             control,
             died(),
         )?);

@@ -18,6 +18,7 @@
 //! | `strings` | names, merged |
 //! | `clock` | the clock of each control page |
 //! | `memory` | memory ahead of the rings, and its freeing |
+//! | `host` | the host monitor: what machine and processes use, once a period |
 //! | `rpc` | the control API |
 //! | [`service`] | what the binary adds: a log, signals, an exit status |
 //!
@@ -31,6 +32,7 @@ pub mod config;
 mod daemon;
 mod drain;
 mod handshake;
+mod host;
 mod listen;
 mod memory;
 mod registry;
@@ -43,6 +45,7 @@ pub mod step;
 mod strings;
 mod ticker;
 
-pub use config::{Budgets, Config, ConfigError, Flags, one_line};
+pub use config::{Budgets, Config, ConfigError, Flags, HostSettings, one_line};
 pub use daemon::{Daemon, Running};
+pub use host::Retention;
 pub use listen::StartError;

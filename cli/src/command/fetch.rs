@@ -31,6 +31,9 @@ pub(crate) async fn run(socket: &SocketArg, args: FetchArgs) -> Result<ExitCode,
     complete
         .finish()
         .map_err(|error| Failure::file("write", target.name(), &error))?;
+    if let Some(file) = &args.host_stats {
+        super::host::export(&mut client, file).await?;
+    }
     client.commit(end.fetch_id).await.map_err(|failure| {
         failure.while_doing(format!(
             "{} is written, but its events were not consumed and will come again",

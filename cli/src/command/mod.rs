@@ -3,6 +3,7 @@
 mod demo;
 mod events;
 mod fetch;
+mod host;
 mod producers;
 mod record;
 mod start;
@@ -38,6 +39,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::Producers(args) => producers::run(&socket, args).await,
             Verb::Events(args) => events::run(&socket, args).await,
             Verb::Strings(args) => strings::run(&socket, args).await,
+            Verb::Host(args) => host::run(&socket, args).await,
             Verb::Record(args) => record::run(&socket, args).await,
             Verb::Demo(args) => demo::run(args).await,
             Verb::DemoWorkload(args) => demo::workload(&args),

@@ -3,11 +3,13 @@
 use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
 
+use nrt_trace_export::Format;
+
 use crate::cli::{RecordArgs, SocketArg};
 use crate::error::Failure;
 use crate::output::target::Target;
 use crate::output::{human, tell};
-use crate::record::{Destination, Outcome, Plan, Session, child};
+use crate::record::{Destination, HostPlan, Outcome, Plan, Session, child};
 
 /// Records, prints the summary, and ends as the command did.
 pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode, Failure> {
@@ -19,8 +21,10 @@ pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode
         .command
         .first()
         .map(|program| program.display().to_string());
+    let host = host_plan(&args, &target)?;
     let plan = Plan {
         capture,
+        host,
         duration: args.duration,
         command: args.command,
     };
@@ -38,6 +42,29 @@ pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode
         tell::note(format!("{name} {end}"));
     }
     Ok(ExitCode::from(outcome.status()))
+}
+
+/// What is to be recorded of the host monitor. Neuron's JSON document has no place for it: there is a file beside it then.
+fn host_plan(args: &RecordArgs, target: &Target) -> Result<Option<HostPlan>, Failure> {
+    if !args.host && args.host_stats.is_none() {
+        return Ok(None);
+    }
+    let beside = || match (target.format(), target.file()) {
+        (Format::Native, _) => Ok(None),
+        (_, Some(file)) => Ok(Some(file.with_extension("host.json"))),
+        (_, None) => Err(Failure::Usage(
+            "JSON has no place for what the machine uses: say --host-stats FILE, or write .nrtt"
+                .to_owned(),
+        )),
+    };
+    let file = match &args.host_stats {
+        Some(file) => Some(file.clone()),
+        None => beside()?,
+    };
+    Ok(Some(HostPlan {
+        period_ms: args.host_period,
+        file,
+    }))
 }
 
 /// The summary: on standard output, or beside a trace that goes there; warnings on standard error.

@@ -91,6 +91,14 @@ impl Collector {
         self.growing.bytes()
     }
 
+    /// Takes a tick of the host monitor, which is consumed by nobody.
+    pub(crate) fn take_tick(&mut self, parts: Vec<Part>) -> Result<(), Failure> {
+        for part in parts {
+            self.growing.part(part)?;
+        }
+        self.growing.keep()
+    }
+
     /// The growing file, for the end.
     pub(crate) fn into_growing(self) -> GrowingFile {
         self.growing
@@ -171,7 +179,7 @@ impl Known {
             Part::Strings(strings) => strings.entries.is_empty(),
             Part::Correlations(correlations) => correlations.entries.is_empty(),
             Part::Records(records) => records.packed.is_empty(),
-            Part::Begin(_) | Part::End(_) => false,
+            Part::Begin(_) | Part::End(_) | Part::HostInfo(_) | Part::HostSample(_) => false,
         }
     }
 

@@ -1,10 +1,12 @@
 //! The end of a recording: the growing file becomes the trace.
 
 use std::io;
+use std::path::Path;
 
 use nrt_trace_export::{NativeError, Spool, Summary};
 
 use super::growing::GrowingFile;
+use super::ticks::HostFile;
 use crate::error::Failure;
 use crate::output::census::Census;
 use crate::output::document::Document;
@@ -28,9 +30,10 @@ pub(crate) struct Written {
 pub(crate) fn finish(
     mut growing: GrowingFile,
     target: &Target,
+    host: Option<&Path>,
     progress: &mut Progress,
 ) -> Result<Written, Failure> {
-    match write(&mut growing, target, progress) {
+    match write(&mut growing, target, host, progress) {
         Ok(written) => {
             growing.remove();
             Ok(written)
@@ -49,8 +52,10 @@ pub(crate) fn finish(
 fn write(
     growing: &mut GrowingFile,
     target: &Target,
+    host: Option<&Path>,
     progress: &mut Progress,
 ) -> Result<Written, Failure> {
+    let mut host = host.map(HostFile::create).transpose()?;
     let failed = |error| Failure::file("write", target.name(), &error);
     let file = growing.complete()?;
     let mut spool = Spool::open(file).map_err(unreadable)?;
@@ -64,12 +69,17 @@ fn write(
         tally.part(&part);
         census.part(&part);
         progress.writing(tally.events(), all);
+        if let Some(host) = &mut host {
+            host.part(&part).map_err(Broken::Host)?;
+        }
         document.part(&part).map_err(Broken::Written)
     });
     written.map_err(|broken| match broken {
         Broken::Read(error) => unreadable(error),
         Broken::Written(error) => failed(error),
+        Broken::Host(failure) => failure,
     })?;
+    host.map_or(Ok(()), HostFile::finish)?;
     let complete = document.complete().map_err(failed)?;
     complete.finish().map_err(failed)?;
     Ok(Written {
@@ -83,6 +93,7 @@ fn write(
 enum Broken {
     Read(NativeError),
     Written(io::Error),
+    Host(Failure),
 }
 
 impl From<NativeError> for Broken {

@@ -18,6 +18,7 @@
 //! | [`pace`] | how soon again |
 //! | [`rate`] | how fast it went without a loss |
 //! | [`growing`] | the file that grows meanwhile |
+//! | [`ticks`] | what machine and processes used meanwhile |
 //! | [`finish`] | the trace and its summary |
 
 pub(crate) mod child;
@@ -29,6 +30,7 @@ mod pace;
 mod rate;
 mod run;
 mod signals;
+mod ticks;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -45,6 +47,7 @@ use growing::GrowingFile;
 use host::Host;
 use rate::Rate;
 use signals::{EndSignal, Signals};
+pub(crate) use ticks::HostPlan;
 
 /// What to record.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +56,8 @@ pub(crate) struct Plan {
     pub(crate) duration: Option<Duration>,
     /// Program and arguments; empty: the whole host.
     pub(crate) command: Vec<OsString>,
+    /// What machine and processes use is recorded too.
+    pub(crate) host: Option<HostPlan>,
 }
 
 /// Where a recording goes while it grows, and where it goes at last.

@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use nrt_trace_proto::v1;
+use nrt_trace_proto::v1::trace_part::Part;
 use tokio::time::Instant;
 
 use super::child::{Environment, Recorded};
@@ -13,6 +14,7 @@ use super::collect::Collector;
 use super::finish::finish;
 use super::host::Host;
 use super::signals::{EndSignal, Signals};
+use super::ticks::HostTicks;
 use super::{Destination, Outcome, Plan};
 use crate::client::Client;
 use crate::command::start_request;
@@ -40,6 +42,7 @@ struct Recording<'a> {
     token: String,
     child: Option<Recorded>,
     progress: Progress,
+    ticks: HostTicks,
     started: Instant,
     signal: Option<EndSignal>,
     failure: Option<Failure>,
@@ -59,6 +62,7 @@ pub(super) async fn record(
         random_token()
     };
     let mut control = host.client.clone();
+    let ticks = HostTicks::begin(&control, plan.host.as_ref()).await?;
     let reply = control
         .start(start_request(token.clone(), plan.capture))
         .await?;
@@ -78,6 +82,7 @@ pub(super) async fn record(
         token,
         child: None,
         progress: Progress::new(),
+        ticks,
         started: Instant::now(),
         signal: None,
         failure: None,
@@ -94,7 +99,10 @@ pub(super) async fn record(
     }
     recording.stop(false, host).await;
     recording.collect_rest().await;
-    recording.end(host, target.as_ref()).await
+    let host_file = plan.host.and_then(|host| host.file);
+    recording
+        .end(host, target.as_ref(), host_file.as_deref())
+        .await
 }
 
 impl Recording<'_> {
@@ -147,10 +155,20 @@ impl Recording<'_> {
                 }
                 () = ended(self.child.as_mut()) => return,
                 () = at(until) => return,
+                parts = self.ticks.next() => self.take_tick(parts),
                 () = tokio::time::sleep_until(next), if self.failure.is_none() => {
                     next = self.fetch().await;
                 }
             }
+        }
+    }
+
+    /// A tick of the host monitor.
+    fn take_tick(&mut self, parts: Vec<Part>) {
+        if self.failure.is_none()
+            && let Err(failure) = self.collector.take_tick(parts)
+        {
+            self.fail(failure);
         }
     }
 
@@ -210,7 +228,12 @@ impl Recording<'_> {
     }
 
     /// Turns the growing file into the trace, and waits for a command that still runs.
-    async fn end(mut self, host: &Host, target: Option<&Target>) -> Result<Outcome, Failure> {
+    async fn end(
+        mut self,
+        host: &Host,
+        target: Option<&Target>,
+        host_file: Option<&Path>,
+    ) -> Result<Outcome, Failure> {
         let lasted = self.started.elapsed();
         let daemon = self.control.status().await.unwrap_or_default();
         if self.failure.is_some() && !host.is_embedded() {
@@ -221,8 +244,9 @@ impl Recording<'_> {
             ));
         }
         let (got, rate) = (self.collector.got(), self.collector.rate());
+        self.ticks.close();
         let growing = self.collector.into_growing();
-        let written = target.map(|target| finish(growing, target, &mut self.progress));
+        let written = target.map(|target| finish(growing, target, host_file, &mut self.progress));
         self.progress.clear();
         let command = match &mut self.child {
             Some(child) => {

@@ -32,6 +32,9 @@ pub(crate) struct Script {
     pub(crate) producers: Vec<v1::Producer>,
     /// Names, of which a page holds two.
     pub(crate) names: Vec<v1::StringEntry>,
+    pub(crate) host: v1::HostState,
+    /// What a stream of ticks delivers.
+    pub(crate) ticks: Vec<v1::WatchHostStatsResponse>,
     /// A file whose presence is written down at each Commit.
     pub(crate) watched: PathBuf,
 }
@@ -251,5 +254,54 @@ impl TraceControl for Service {
                 entries,
             },
         )
+    }
+
+    async fn start_host(
+        &self,
+        request: Request<v1::StartHostRequest>,
+    ) -> Result<Response<v1::StartHostResponse>, Status> {
+        self.note(format!("start_host {:?}", request.into_inner()));
+        let reply = v1::StartHostResponse {
+            state: Some(self.script.host),
+            was_running: self.script.host.running,
+        };
+        answer(None, reply)
+    }
+
+    async fn stop_host(
+        &self,
+        _request: Request<v1::StopHostRequest>,
+    ) -> Result<Response<v1::StopHostResponse>, Status> {
+        self.note("stop_host".to_owned());
+        let reply = v1::StopHostResponse {
+            state: Some(self.script.host),
+        };
+        answer(None, reply)
+    }
+
+    async fn get_host_stats(
+        &self,
+        _request: Request<v1::GetHostStatsRequest>,
+    ) -> Result<Response<v1::GetHostStatsResponse>, Status> {
+        let newest = self.script.ticks.last().cloned().unwrap_or_default();
+        let reply = v1::GetHostStatsResponse {
+            state: Some(self.script.host),
+            info: newest.info,
+            samples: newest.sample.into_iter().collect(),
+            more: false,
+        };
+        answer(None, reply)
+    }
+
+    type WatchHostStatsStream =
+        tokio_stream::Iter<std::vec::IntoIter<Result<v1::WatchHostStatsResponse, Status>>>;
+
+    async fn watch_host_stats(
+        &self,
+        request: Request<v1::WatchHostStatsRequest>,
+    ) -> Result<Response<Self::WatchHostStatsStream>, Status> {
+        self.note(format!("watch_host {:?}", request.into_inner()));
+        let ticks: Vec<_> = self.script.ticks.iter().cloned().map(Ok).collect();
+        answer(None, tokio_stream::iter(ticks))
     }
 }

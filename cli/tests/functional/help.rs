@@ -37,6 +37,7 @@ fn the_manual_is_the_golden_one() {
         "producers",
         "events",
         "strings",
+        "host",
         "record",
     ] {
         check(&format!("help-{verb}.txt"), &[verb, "--help"]);

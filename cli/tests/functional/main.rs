@@ -7,6 +7,7 @@ mod demo;
 mod fake;
 mod fetch;
 mod help;
+mod host;
 mod place;
 mod record;
 mod signals;

@@ -18,6 +18,7 @@ pub mod event_types;
 pub mod fetch_options;
 pub mod log_callback;
 pub mod session;
+pub mod host_stats;
 pub mod shard;
 pub mod strings_db;
 

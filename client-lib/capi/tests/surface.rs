@@ -59,6 +59,7 @@ fn run(program: &mut Command) -> String {
         .all(|(name, _)| name != "NRT_TRACE_EMBEDDED")
     {
         program.env("NRT_TRACE_DISABLE", "1");
+        program.env("NRT_TRACE_PRODUCER_SOCKET", "/nowhere/producer.sock");
     }
     // Cargo's points to the folder above, whose library may be of another build, and wins over the program's own path.
     program.env_remove("LD_LIBRARY_PATH");
@@ -85,7 +86,7 @@ fn embedded(program: &mut Command) -> &mut Command {
 }
 
 /// "session" captures; the others need no background thread, and have none.
-const PROGRAMS: [&str; 3] = ["surface", "strings", "session"];
+const PROGRAMS: [&str; 4] = ["surface", "strings", "session", "host"];
 
 fn prepared<'a>(name: &str, program: &'a mut Command) -> &'a mut Command {
     if name == "session" {

@@ -13,6 +13,7 @@
 //! | [`geometry`] | capacity arithmetic: claim number to index and slot |
 //! | [`clock`] | time stamp counter to nanoseconds |
 //! | [`message`] | the producer socket's packets |
+//! | [`host_stats`] | the host monitor's ticks on that socket |
 
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@
 pub mod clock;
 pub mod gate;
 pub mod geometry;
+pub mod host_stats;
 pub mod layout;
 pub mod message;
 pub mod record;

@@ -143,7 +143,8 @@ impl<W: Write> JsonWriter<W> {
             Some(Part::Correlations(correlations)) => self.correlations(correlations),
             Some(Part::Records(records)) => self.records(records),
             Some(Part::Account(_) | Part::ProducerAccount(_) | Part::End(_)) => self.end_ring(),
-            None => Ok(()),
+            // Neuron's document has no place for them: `host` makes one of its own.
+            Some(Part::HostInfo(_) | Part::HostSample(_)) | None => Ok(()),
         }
     }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!  Fetch stream ──▶ parts ──┬──▶ JsonWriter ────▶ .json     one fetch, or a regrouped recording
 //!                           ├──▶ NativeWriter ──▶ .nrtt     lossless; NativeReader reads it back
-//!                           └──▶ Summary ───────▶ report    counts, durations, loss account, warnings
+//!                           ├──▶ Summary ───────▶ report    counts, durations, loss account, warnings
+//!                           └──▶ HostWriter ────▶ .json     the host monitor's cpu_util and mem_usage
 //!
 //!  .json, ours or another version's ──▶ read_json ──▶ JsonEvents, one by one
 //!  a recording: .nrtt of many fetches ──▶ Spool (index) ──▶ parts of one ordered fetch ──▶ any of the above
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod format;
+pub mod host;
 pub mod json;
 #[cfg(feature = "native")]
 pub mod native;
@@ -23,6 +25,7 @@ mod resolve;
 pub mod summary;
 
 pub use format::{Format, UnknownFormat};
+pub use host::HostWriter;
 #[cfg(feature = "read")]
 pub use json::{JsonError, JsonEvent, read_json};
 pub use json::{JsonOptions, JsonWriter, Memory, ProcessIdMode};

@@ -171,7 +171,13 @@ impl Summary {
                     name.or_insert_with(|| entry.text.as_str().into());
                 }
             }
-            Some(Part::Begin(_) | Part::End(_)) | None => {}
+            Some(
+                Part::Begin(_)
+                | Part::End(_)
+                | Part::HostInfo(_)
+                | Part::HostSample(_),
+            )
+            | None => {}
         }
     }
 

@@ -15,6 +15,7 @@
 //! | [`publish`] | a pointer that is freed when no thread is inside any more | producer |
 //! | [`inherited`] | mappings that a forked child must not write | producer |
 //! | [`process`] | signal masks, fork handlers | producer |
+//! | [`schedule`] | a thread that has to be punctual | daemon |
 //!
 //! A mapping is a slice of 64-bit atomic words and nothing else: no byte slices, no references to structs, no mixed
 //! sizes. What an untrusted process writes there is then always a defined value, and the protocol code needs no
@@ -38,6 +39,7 @@ pub mod per_process;
 pub mod process;
 pub mod publish;
 pub mod rings;
+pub mod schedule;
 pub mod socket;
 pub mod strings;
 pub mod threads;

@@ -38,6 +38,18 @@ pub struct Flags {
     /// Folder of the daemon's lock and state [default: the folder of the control socket]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
+
+    /// Sample the machine and the attached processes from the start on
+    #[arg(long)]
+    pub host: bool,
+
+    /// Where the host monitor finds the kernel's /proc, as in a container that has the host's elsewhere
+    #[arg(long, value_name = "DIR")]
+    pub proc_root: Option<PathBuf>,
+
+    /// Where it finds /sys, with the cgroups in fs/cgroup
+    #[arg(long, value_name = "DIR")]
+    pub sys_root: Option<PathBuf>,
 }
 
 impl Flags {
@@ -67,6 +79,13 @@ impl Flags {
         }
         if let Some(path) = self.producer_socket {
             config.producer_socket = path;
+        }
+        config.host.enabled |= self.host;
+        if let Some(path) = self.proc_root {
+            config.host.proc_root = path;
+        }
+        if let Some(path) = self.sys_root {
+            config.host.sys_root = path;
         }
         config.state_dir = state_dir.unwrap_or_else(|| config.folder());
         config.validate()?;

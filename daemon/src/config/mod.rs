@@ -4,12 +4,14 @@
 
 mod error;
 mod flags;
+mod host;
 mod raw;
 
 use std::path::{Path, PathBuf};
 
 pub use error::ConfigError;
 pub use flags::{Flags, one_line};
+pub use host::HostSettings;
 
 /// Folder of the sockets when nothing else is said.
 pub const DEFAULT_FOLDER: &str = "/run/nrt-trace";
@@ -50,6 +52,8 @@ pub struct Config {
     pub embedded: bool,
     /// Name of the machine in traces; absent: the cloud's instance id, else the host name.
     pub instance_id: Option<String>,
+    /// How the host monitor samples.
+    pub host: HostSettings,
     /// What the daemon never exceeds.
     pub budgets: Budgets,
     /// Lets runs have rings of fewer than [`MIN_EVENTS_PER_NC`] events. For tests, where a ring has to wrap soon.
@@ -115,6 +119,7 @@ impl Config {
             resume: true,
             embedded: false,
             instance_id: None,
+            host: HostSettings::default(),
             budgets: Budgets::default(),
             test_small_rings: false,
         }
@@ -205,6 +210,7 @@ impl Config {
         if !(1..=MAX_ARM_TIMEOUT_MS).contains(&self.disarm_timeout_ms) {
             return bad("disarm_timeout_ms", &self.disarm_timeout_ms, "1 to 10000");
         }
+        self.host.validate()?;
         if b.producers == 0 {
             return bad("max_producers", &b.producers, "at least 1");
         }

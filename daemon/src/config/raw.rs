@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::{Config, ConfigError};
+use crate::host::Retention;
 
 /// The keys of a configuration file, all optional.
 #[derive(Debug, Default, Deserialize)]
@@ -50,6 +51,20 @@ pub(super) struct Raw {
     /// Seconds after which a token's run that nobody asks for and that has no process is given up; 0: never.
     /// Default 3600.
     forgotten_run_s: Option<u64>,
+    /// Whether the host monitor samples from the daemon's start on. Default false: when somebody asks for it.
+    host: Option<bool>,
+    /// Time between two ticks of the host monitor, ms, 100 to 60000. Default 1000.
+    host_period_ms: Option<u32>,
+    /// Ticks that the host monitor keeps. Default 10000.
+    host_max_samples: Option<u64>,
+    /// What the host monitor does when it keeps so many: `"saturate"`, it stops and every answer says so, or `"ring"`,
+    /// the oldest gives way. Default `"saturate"`.
+    host_retention: Option<String>,
+    /// Bytes that the kept ticks take at most; beyond it the same happens. Default 268435456.
+    host_memory_bytes: Option<u64>,
+    /// Where the host monitor finds the kernel's files. Default `/proc` and `/sys`.
+    proc_root: Option<PathBuf>,
+    sys_root: Option<PathBuf>,
     /// For tests only: rings below 1024 events.
     test_small_rings: Option<bool>,
 }
@@ -96,6 +111,14 @@ impl Raw {
         set(&mut budgets.string_table_bytes, self.string_table_bytes);
         set(&mut budgets.names_bytes, self.names_budget_bytes);
         set(&mut budgets.forgotten_run_s, self.forgotten_run_s);
+        let host = &mut config.host;
+        set(&mut host.enabled, self.host);
+        set(&mut host.period_ms, self.host_period_ms);
+        set(&mut host.max_samples, self.host_max_samples);
+        set(&mut host.retention, retention(self.host_retention)?);
+        set(&mut host.memory_bytes, self.host_memory_bytes);
+        set(&mut host.proc_root, self.proc_root);
+        set(&mut host.sys_root, self.sys_root);
         set(&mut config.test_small_rings, self.test_small_rings);
         Ok(())
     }
@@ -113,6 +136,17 @@ fn mode(key: &'static str, text: Option<String>) -> Result<Option<u32>, ConfigEr
             key,
             value: format!("{text:?}"),
             allowed: "octal digits such as \"0660\", at most \"0777\"",
+        })
+    })
+    .transpose()
+}
+
+fn retention(text: Option<String>) -> Result<Option<Retention>, ConfigError> {
+    text.map(|text| {
+        text.parse().map_err(|_| ConfigError::Value {
+            key: "host_retention",
+            value: format!("{text:?}"),
+            allowed: "\"saturate\" or \"ring\"",
         })
     })
     .transpose()

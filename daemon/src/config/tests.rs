@@ -55,6 +55,11 @@ fn each_defect_names_key_and_remedy_on_one_line() {
             "another path",
         ),
         ("control_socket = \"/\"", "path of a socket"),
+        ("host_period_ms = 99", "100 to 60000"),
+        ("host_period_ms = 60001", "100 to 60000"),
+        ("host_max_samples = 0", "at least 1"),
+        ("host_memory_bytes = 1000", "at least 1048576"),
+        ("host_retention = \"forever\"", "\"saturate\" or \"ring\""),
         ("x = [", "line 1"),
     ];
     for (text, expected) in cases {

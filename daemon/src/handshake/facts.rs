@@ -76,6 +76,11 @@ impl ProcFolder {
         }
     }
 
+    /// When it began, clock ticks after boot. Never waits.
+    pub(crate) fn started(&self) -> Option<u64> {
+        crate::host::start_of(&self.read("stat", 1024))
+    }
+
     /// Its arguments. May wait for ever.
     fn command_line(&self) -> Vec<String> {
         let bytes = self.read("cmdline", COMMAND_LINE_BYTES);

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nrt_trace_abi::host_stats::HostStatsAsk;
 use nrt_trace_abi::message::{self, Hello, Message, Refuse, Welcome, refuse};
 use nrt_trace_ring::step;
 use nrt_trace_shm::control::ControlPage;
@@ -16,6 +17,7 @@ use super::command::Command;
 use super::producer::{Life, Link, Producer};
 use super::{Registry, Source};
 use crate::handshake::{self, KernelFacts, PeerProcess, ProcFolder, Refusal};
+use crate::host::Member;
 use crate::strings::ProducerNames;
 
 /// Connections without a Hello at a time.
@@ -106,8 +108,19 @@ impl Registry {
             return;
         };
         let mut packet = [0; message::MAX_BYTES + 1];
+        let received = socket::receive(&visitor.socket, &mut packet);
+        if let Ok(asked) = &received
+            && asked.fds.is_empty()
+            && message::parse::<HostStatsAsk>(&packet[..asked.bytes]).is_ok()
+        {
+            // No producer, but a question of a process for the host monitor.
+            if let Some(visitor) = self.visitors.remove(&id) {
+                self.c_programs.answer(visitor.socket, visitor.process.peer);
+            }
+            return;
+        }
         let mut handed = Vec::new();
-        let judged = match socket::receive(&visitor.socket, &mut packet) {
+        let judged = match received {
             Err(ShmError::WouldBlock) => return,
             Ok(received) if received.bytes == 0 => {
                 self.visitors.remove(&id);
@@ -250,6 +263,14 @@ impl Registry {
         producer.socket = Some(socket);
         producer.page_files = Some([page_fd, strings_fd]);
         self.clock.add(id, page);
+        if let Some(pid) = peer.pid {
+            self.members.add(Member {
+                producer_id: id,
+                pid,
+                started: folder.as_ref().and_then(ProcFolder::started),
+                name: producer.name().to_owned(),
+            });
+        }
         let handle = self.handle.clone();
         let reading = folder.is_some_and(|folder| {
             // When the door is full, the line comes too late: the producer is welcomed without it.

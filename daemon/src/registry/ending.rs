@@ -58,6 +58,7 @@ impl Registry {
         producer.socket = None;
         producer.page_files = None;
         self.clock.remove(id);
+        self.members.remove(id);
         producer.names.close(&self.names);
         let mut runs = Vec::new();
         for run in &mut self.runs {

@@ -44,6 +44,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::drain::fetch::Machine;
 use crate::handshake::CommandLines;
+use crate::host::{CPrograms, Members};
 use crate::listen::StartError;
 use crate::memory::Memory;
 use crate::run::Run;
@@ -68,6 +69,9 @@ pub(crate) struct Registry {
     memory: Memory,
     names: Arc<Names>,
     machine: Arc<Machine>,
+    /// What the host monitor knows of the producers.
+    members: Members,
+    c_programs: CPrograms,
     command_lines: CommandLines,
     epoll: OwnedFd,
     listener: OwnedFd,
@@ -159,6 +163,10 @@ pub(crate) struct Parts {
     pub names: Arc<Names>,
     /// Host and instance.
     pub machine: Arc<Machine>,
+    /// The attached processes, for the host monitor.
+    pub members: Members,
+    /// Answers C programs that ask for the host monitor's ticks.
+    pub c_programs: CPrograms,
     /// The producer socket.
     pub listener: OwnedFd,
 }
@@ -177,6 +185,8 @@ impl Registry {
             memory,
             names,
             machine,
+            members,
+            c_programs,
             listener,
         } = parts;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
@@ -201,6 +211,8 @@ impl Registry {
             memory,
             names,
             machine,
+            members,
+            c_programs,
             command_lines: CommandLines::default(),
             epoll,
             listener,

@@ -5,9 +5,11 @@
 //! | `serve` | the server's threads, from listening to the end |
 //! | `service` | one method for each RPC |
 //! | `strings` | the names, a page at a time |
+//! | `host` | the host monitor's calls |
 //! | `stream` | a fetch as a stream |
 //! | `status` | errors as gRPC statuses; the process's own figures |
 
+mod host;
 mod serve;
 mod service;
 mod status;

@@ -9,8 +9,9 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{status, stream, strings};
+use super::{host, status, stream, strings};
 use crate::config::Config;
+use crate::host::HostMonitor;
 use crate::registry::command::{Command, Handle};
 use crate::run::error::RunError;
 use crate::run::request::{FetchSpec, StartSpec, token};
@@ -20,12 +21,17 @@ use crate::run::request::{FetchSpec, StartSpec, token};
 pub(crate) struct Control {
     config: Arc<Config>,
     handle: Handle,
+    host: HostMonitor,
 }
 
 impl Control {
-    /// An API that asks the registry behind `handle`.
-    pub(crate) fn new(config: Arc<Config>, handle: Handle) -> Self {
-        Self { config, handle }
+    /// An API that asks the registry behind `handle`, and the host monitor.
+    pub(crate) fn new(config: Arc<Config>, handle: Handle, host: HostMonitor) -> Self {
+        Self {
+            config,
+            handle,
+            host,
+        }
     }
 
     async fn ask<T>(
@@ -49,6 +55,7 @@ fn check<T>(result: Result<T, RunError>) -> Result<T, Status> {
 #[tonic::async_trait]
 impl TraceControl for Control {
     type FetchStream = ReceiverStream<stream::Item>;
+    type WatchHostStatsStream = ReceiverStream<host::Item>;
 
     async fn start(
         &self,
@@ -161,5 +168,33 @@ impl TraceControl for Control {
         strings::get(&self.handle, request.into_inner())
             .await
             .map(Response::new)
+    }
+
+    async fn start_host(
+        &self,
+        request: Request<v1::StartHostRequest>,
+    ) -> Result<Response<v1::StartHostResponse>, Status> {
+        host::start(&self.host, request.into_inner())
+    }
+
+    async fn stop_host(
+        &self,
+        _request: Request<v1::StopHostRequest>,
+    ) -> Result<Response<v1::StopHostResponse>, Status> {
+        Ok(host::stop(&self.host))
+    }
+
+    async fn get_host_stats(
+        &self,
+        request: Request<v1::GetHostStatsRequest>,
+    ) -> Result<Response<v1::GetHostStatsResponse>, Status> {
+        Ok(host::get(&self.host, request.into_inner()))
+    }
+
+    async fn watch_host_stats(
+        &self,
+        request: Request<v1::WatchHostStatsRequest>,
+    ) -> Result<Response<Self::WatchHostStatsStream>, Status> {
+        host::watch(&self.host, request.into_inner())
     }
 }

@@ -7,6 +7,7 @@ use rustix::time::ClockId;
 use tonic::{Code, Status};
 
 use crate::drain::fetch::BrokenOff;
+use crate::host::HostError;
 use crate::run::error::RunError;
 
 /// The one place that decides how an error reaches a client.
@@ -30,6 +31,15 @@ pub(super) fn with_nrt(mut status: Status, nrt: NrtStatus) -> Status {
         .metadata_mut()
         .insert(STATUS_METADATA, nrt.code().into());
     status
+}
+
+/// The same for the host monitor's errors.
+pub(super) fn of_host_error(error: &HostError) -> Status {
+    let code = match error {
+        HostError::OtherSettings { .. } | HostError::Off => Code::FailedPrecondition,
+        HostError::Invalid(_) => Code::InvalidArgument,
+    };
+    Status::new(code, error.to_string())
 }
 
 /// Why a stream ends early.

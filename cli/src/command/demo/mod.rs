@@ -45,6 +45,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
         capture: CaptureArgs::default(),
         duration: None,
         command: workload_command(&program, &report_path, &args.workload),
+        host: None,
     };
     let mut session = Session::open(None).await?;
     let outcome = session.record(plan, destination).await?;

@@ -38,6 +38,7 @@ impl<R: Read + Seek> Spool<R> {
                 entries,
             }))?;
         }
+        self.host(&mut give)?;
         let producers: Vec<u32> = self.index.producers.keys().copied().collect();
         for id in producers {
             let producer = &self.index.producers[&id];
@@ -57,6 +58,29 @@ impl<R: Read + Seek> Spool<R> {
             }
         }
         give(Part::End(self.end()))
+    }
+
+    /// The host monitor's ticks, in their order.
+    fn host<E: From<NativeError>>(
+        &mut self,
+        give: &mut impl FnMut(Part) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if let Some(info) = self.index.host_info.clone() {
+            give(Part::HostInfo(info))?;
+        }
+        let (mut at, mut offset) = (0, 0);
+        while let Some((block, next)) = self.index.host_blocks.next(at, offset) {
+            (at, offset) = (next, block);
+            let mut parts = self.block_parts(block)?;
+            while parts.has_remaining() {
+                if let Some(part @ Part::HostSample(_)) =
+                    next_of(&mut parts, block)?.and_then(|part| part.part)
+                {
+                    give(part)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     fn begin(&self) -> Option<FetchBegin> {

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use hashbrown::HashSet;
 use nrt_trace_abi::record::{RECORD_BYTES, Record};
 use nrt_trace_proto::v1::{
-    FetchBegin, FetchEnd, Producer, ProducerAccount, RingAccount, StringEntry, TracePart,
+    FetchBegin, FetchEnd, HostInfo, Producer, ProducerAccount, RingAccount, StringEntry, TracePart,
     trace_part::Part,
 };
 use prost::bytes::{Buf as _, Bytes};
@@ -45,6 +45,9 @@ pub(crate) struct Index {
     pub(crate) strings: Vec<StringEntry>,
     known: HashSet<u64>,
     pub(crate) producers: BTreeMap<u32, ProducerIndex>,
+    pub(crate) host_info: Option<HostInfo>,
+    /// Where the blocks with ticks of the host monitor begin.
+    pub(crate) host_blocks: Offsets,
     pub(crate) events: u64,
     fetches: u64,
     late: usize,
@@ -181,10 +184,15 @@ impl<R: Read + Seek> Spool<R> {
             }
             Content::General => {
                 let mut parts = self.frames.read(&mut self.input, &label, offset)?;
+                let mut ticks = false;
                 while parts.has_remaining() {
                     if let Some(part) = next_of(&mut parts, offset)? {
+                        ticks |= matches!(part.part, Some(Part::HostSample(_)));
                         self.general(part, staged)?;
                     }
+                }
+                if ticks {
+                    self.index.host_blocks.push(offset);
                 }
                 self.input.seek(SeekFrom::Start(following))?;
             }
@@ -218,7 +226,8 @@ impl<R: Read + Seek> Spool<R> {
                 index.end = Some(end);
                 self.keep(staged)?;
             }
-            Some(Part::Records(_) | Part::Correlations(_)) | None => {}
+            Some(Part::HostInfo(info)) => index.host_info = Some(info),
+            Some(Part::Records(_) | Part::Correlations(_) | Part::HostSample(_)) | None => {}
         }
         Ok(())
     }

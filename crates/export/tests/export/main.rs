@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod golden;
+mod host;
 mod json;
 mod json_any;
 mod json_read;

@@ -70,6 +70,7 @@ impl Fetched {
                 self.producer_accounts.insert(account.producer_id, account);
             }
             Part::End(end) => self.end = Some(end),
+            Part::HostInfo(_) | Part::HostSample(_) => panic!("nobody asked for the host's"),
         }
     }
 
