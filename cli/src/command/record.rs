@@ -13,15 +13,15 @@ use crate::record::{Destination, HostPlan, Outcome, Plan, Session, child};
 
 /// Records, prints the summary, and ends as the command did.
 pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode, Failure> {
-    let capture = args.capture.or_environment()?;
     let target = Target::new(&args.output, args.to.map(Into::into))?.with(&args.json)?;
+    let host = host_plan(&args, &target)?;
+    let capture = args.capture.or_environment()?;
     // First whatever can be wrong without anything having happened yet.
     let destination = Destination::open(target.clone())?;
     let name = args
         .command
         .first()
         .map(|program| program.display().to_string());
-    let host = host_plan(&args, &target)?;
     let plan = Plan {
         capture,
         host,

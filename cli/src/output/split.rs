@@ -55,7 +55,7 @@ impl Split {
             Some(Part::Correlations(correlations)) => correlations.producer_id,
             Some(Part::Account(account)) => account.producer_id,
             Some(Part::ProducerAccount(account)) => account.producer_id,
-            Some(Part::End(_)) | None => return Ok(()),
+            Some(Part::End(_) | Part::HostInfo(_) | Part::HostSample(_)) | None => return Ok(()),
         };
         match self.documents.get_mut(&producer_id) {
             Some(document) => document.part(part),

@@ -16,9 +16,9 @@ mod document;
 pub mod drain;
 pub mod event_types;
 pub mod fetch_options;
+pub mod host_stats;
 pub mod log_callback;
 pub mod session;
-pub mod host_stats;
 pub mod shard;
 pub mod strings_db;
 

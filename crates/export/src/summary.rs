@@ -171,12 +171,7 @@ impl Summary {
                     name.or_insert_with(|| entry.text.as_str().into());
                 }
             }
-            Some(
-                Part::Begin(_)
-                | Part::End(_)
-                | Part::HostInfo(_)
-                | Part::HostSample(_),
-            )
+            Some(Part::Begin(_) | Part::End(_) | Part::HostInfo(_) | Part::HostSample(_))
             | None => {}
         }
     }
