@@ -52,7 +52,7 @@ pub(crate) fn host() -> (Host, [String; 2]) {
     // A busy machine must not make a process look as if it did not answer.
     fs::write(
         &config,
-        "test_small_rings = true\ndisarm_timeout_ms = 1000\n",
+        "test_small_rings = true\ndisarm_timeout_ms = 5000\n",
     )
     .unwrap();
     let config = config.to_str().unwrap().to_owned();
