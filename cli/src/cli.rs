@@ -1,4 +1,6 @@
 //! The arguments, and the manual that `--help` prints.
+//!
+//! Long: one table of all commands and options, which users read as one manual.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -83,11 +83,13 @@ pub(crate) fn set_up() {
 
 /// Writes a line, if somebody wants it. Never called by an emit.
 pub(crate) fn write(level: u8, line: &str) {
-    use std::io::Write as _;
     if let Some(sink) = sink() {
         sink(level, line);
     } else if is_wanted(level) {
-        // A host program with a closed standard error must not notice.
-        let _closed = writeln!(std::io::stderr(), "nrt-trace: {line}");
+        let line = format!("nrt-trace: {line}\n");
+        // Not through `std::io::stderr`: its lock may have been held at a fork, and then is for ever in the child. And a
+        // line is one write, whole among those of other processes. A host program with a closed standard error must not
+        // notice.
+        let _closed = rustix::io::write(rustix::stdio::stderr(), line.as_bytes());
     }
 }

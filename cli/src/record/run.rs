@@ -238,9 +238,14 @@ impl Recording<'_> {
         let daemon = self.control.status().await.unwrap_or_default();
         if self.failure.is_some() && !host.is_embedded() {
             self.progress.clear();
+            let scope = if self.token.is_empty() {
+                String::new()
+            } else {
+                format!(" --token {}", self.token)
+            };
             tell::note(format!(
-                "what was not recorded may still be with the daemon: nrt-tracectl fetch --token {} -o FILE",
-                self.token
+                "what was not recorded may still be with the daemon, and its run may go on: nrt-tracectl stop{scope}; \
+                 nrt-tracectl fetch{scope} -o FILE"
             ));
         }
         let (got, rate) = (self.collector.got(), self.collector.rate());

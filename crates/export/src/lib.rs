@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod format;
+#[cfg(feature = "host")]
 pub mod host;
 pub mod json;
 #[cfg(feature = "native")]
@@ -25,6 +26,7 @@ mod resolve;
 pub mod summary;
 
 pub use format::{Format, UnknownFormat};
+#[cfg(feature = "host")]
 pub use host::HostWriter;
 #[cfg(feature = "read")]
 pub use json::{JsonError, JsonEvent, read_json};

@@ -206,7 +206,7 @@ impl Registry {
             .map_or_else(KernelFacts::default, ProcFolder::facts);
         let returning = self.owner_of(&handed, &peer, facts.start_ticks);
         if returning.is_none() {
-            self.replaces_away(peer.pid);
+            self.replaces_away(&peer, facts.start_ticks);
         }
         let id = returning.unwrap_or(self.next.producer);
         let shared = ControlPage::create(id).and_then(|page| {

@@ -288,6 +288,8 @@ impl Registry {
             }
             if discard {
                 share.abandon();
+                // What a process has that is away can't be looked at; it is not taken when it comes back.
+                share.give_up_away(*id);
             }
         }
         self.changed = true;

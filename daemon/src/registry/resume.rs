@@ -170,11 +170,15 @@ impl Registry {
             .or_else(|| Some(self.producers.values().find(is_same)?.id))
     }
 
-    /// A process with this pid attaches as a new one: an earlier one of that number does not come back.
-    pub(super) fn replaces_away(&mut self, pid: Option<i32>) {
+    /// Another process with this pid attaches: the earlier one of that number does not come back. The same process may
+    /// have a second copy of the library, which knows nothing of the first one's rings.
+    pub(super) fn replaces_away(&mut self, peer: &Peer, start_ticks: Option<u64>) {
         let old = (self.producers.values())
             .find(|producer| {
-                matches!(producer.life, Life::Away { .. }) && pid.is_some() && producer.pid() == pid
+                matches!(producer.life, Life::Away { .. })
+                    && peer.pid.is_some()
+                    && producer.pid() == peer.pid
+                    && !producer.is_process(peer, start_ticks)
             })
             .map(|producer| producer.id);
         if let Some(id) = old {
@@ -255,7 +259,7 @@ impl Registry {
                 producer = id,
                 pid,
                 events,
-                "a process ended while there was no daemon: its unread events are lost, these at least"
+                "a process does not come back, and it alone had its rings: its unread events are lost, these at least"
             );
         }
         self.changed = true;

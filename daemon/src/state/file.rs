@@ -94,6 +94,10 @@ impl StateFile {
                 "can't write down what is captured, and could not go on after a restart: {error}"
             );
         }
+        if result.is_err() {
+            // What it says is not true any more: a next daemon would tell events twice, and begin runs that had ended.
+            self.remove();
+        }
         self.failing = result.is_err();
     }
 
@@ -119,10 +123,17 @@ impl StateFile {
     }
 }
 
-/// Follows no link: the folder may be one that others can write to.
+/// Follows no link, and waits for nothing: the folder may be one that others can write to.
 fn open(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let no_follow = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or(0);
-    options.custom_flags(no_follow).open(path)
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or(0);
+    let file = options.custom_flags(flags).open(path)?;
+    // A pipe would have to be waited for.
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("it is no file"))
+    }
 }
 
 fn hash(bytes: &[u8]) -> u64 {
@@ -205,6 +216,33 @@ mod tests {
             assert_eq!(file.load(), Found::Nothing);
             std::fs::remove_file(place).unwrap();
         }
+    }
+
+    /// Events that were committed since would be told again, and a run that was stopped would begin anew.
+    #[test]
+    fn a_record_that_is_out_of_date_does_not_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = StateFile::in_folder(folder.path());
+        file.save(&state());
+        std::fs::create_dir(file.path.with_extension("state.new")).unwrap();
+        file.save(&state());
+        assert_eq!(file.load(), Found::Nothing);
+    }
+
+    #[test]
+    fn a_pipe_in_its_place_is_put_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = StateFile::in_folder(folder.path());
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &file.path,
+            rustix::fs::FileType::Fifo,
+            mode,
+            0,
+        )
+        .unwrap();
+        assert!(matches!(file.load(), Found::Aside { place: Some(_), .. }));
     }
 
     #[test]

@@ -50,6 +50,19 @@ fn spans(events: &[JsonEvent]) -> BTreeMap<String, u64> {
 }
 
 #[test]
+fn spans_of_a_c_program_have_their_names() {
+    let host = Host::new();
+    let program = compile(&host, "tests/c/spans.c", Link::Linked);
+    let program = program.to_str().unwrap();
+    let record = ["record", "-o", "t.json", "--names", "--", program];
+    let ended = host.tracectl(&record).ok();
+    let expected = [("", 1), ("inner", 3), ("step", 3)];
+    let expected = expected.map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(spans(&events(&host.path("t.json"))), expected.into());
+    assert!(ended.text().contains("\"step\""), "{ended}");
+}
+
+#[test]
 fn spans_of_a_cpp_program_have_their_names() {
     let host = Host::new();
     let program = compile(&host, "tests/c/spans.cpp", Link::Linked);

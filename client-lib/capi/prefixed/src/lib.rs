@@ -14,10 +14,12 @@ use std::ffi::{c_char, c_int, c_void};
 use nrt_trace::config::Config;
 use nrt_trace::drain::Event;
 use nrt_trace::fetch_options::FetchOptions;
+use nrt_trace::host_stats::HostStats;
 use nrt_trace::log_callback::LogCallback;
 use nrt_trace::shard::Shard;
 use nrt_trace::{
-    EventData, buffer, config, drain, event_types, fetch_options, log_callback, session, strings_db,
+    EventData, buffer, config, drain, event_types, fetch_options, host_stats, log_callback,
+    session, strings_db,
 };
 
 /// Exports functions under other names.
@@ -50,6 +52,8 @@ forward! {
     nrt_trace_sys_trace_new_event = nrt_trace::nrt_sys_trace_new_event: (event_type: c_int, phase: c_int, nc_idx: u32, tracking_id: u64, data: *const EventData) -> u64;
     nrt_trace_sys_trace_new_event_with_seq = nrt_trace::nrt_sys_trace_new_event_with_seq: (event_type: c_int, phase: c_int, nc_idx: u32, tracking_id: u64, data: *const EventData, nrta_seq_id: u64) -> u64;
     nrt_trace_sys_trace_capture_intern_string = nrt_trace::nrt_sys_trace_capture_intern_string: (nc_idx: u32, name: *const c_char) -> u64;
+    nrt_trace_trace_host_stats_get = host_stats::nrt_trace_host_stats_get: (stats: *mut HostStats) -> c_int;
+    nrt_trace_trace_host_stats_free = host_stats::nrt_trace_host_stats_free: (stats: *mut HostStats);
     nrt_trace_sys_trace_buffer_free = buffer::nrt_sys_trace_buffer_free: (buffer: *mut c_char);
     nrt_trace_sys_trace_config_allocate = config::nrt_sys_trace_config_allocate: (options: *mut *mut Config) -> c_int;
     nrt_trace_sys_trace_config_set_defaults = config::nrt_sys_trace_config_set_defaults: (options: *mut Config);

@@ -121,6 +121,42 @@ static inline uint64_t nrt_trace_event(nrt_sys_trace_event_type_t type, nrt_sys_
     return nrt_trace_enabled(type, nc_idx) ? nrt_sys_trace_new_event(type, phase, nc_idx, tracking_id, data) : 0;
 }
 
+/** A named span that has begun. */
+typedef struct nrt_trace_span {
+    /** What its start and its stop share; 0 if the start was not recorded. */
+    uint64_t tracking_id;
+    /** The name's id. */
+    uint64_t name_id;
+    /** NeuronCore, as this process counts them. */
+    uint32_t nc_idx;
+} nrt_trace_span_t;
+
+/**
+ * Begins a span under a name: an event of type `generic` whose first word carries the name's id. The name is looked up
+ * only if somebody records. name is UTF-8; NULL or other text is no name.
+ */
+static inline nrt_trace_span_t nrt_trace_span_begin(uint32_t nc_idx, const char *name) {
+    nrt_trace_span_t span = {0, 0, nc_idx};
+    if (nrt_trace_enabled(NRT_SYS_TRACE_EVENT_TYPE_GENERIC, nc_idx)) {
+        nrt_sys_trace_event_data_t data = {{0}};
+        span.name_id = nrt_sys_trace_capture_intern_string(nc_idx, name);
+        data.words[0] = span.name_id;
+        span.tracking_id = nrt_sys_trace_new_event(NRT_SYS_TRACE_EVENT_TYPE_GENERIC,
+                                                   NRT_SYS_TRACE_EVENT_PHASE_START, nc_idx, 0, &data);
+    }
+    return span;
+}
+
+/** Ends a span. Of one whose start was not recorded there is no stop either. */
+static inline void nrt_trace_span_end(nrt_trace_span_t span) {
+    nrt_sys_trace_event_data_t data = {{0}};
+    data.words[0] = span.name_id;
+    if (span.tracking_id != 0) {
+        nrt_trace_event(NRT_SYS_TRACE_EVENT_TYPE_GENERIC, NRT_SYS_TRACE_EVENT_PHASE_STOP, span.nc_idx,
+                        span.tracking_id, &data);
+    }
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The headers that declare functions.
-const HEADERS: [&str; 2] = ["nrt_trace.h", "nrt/nrt_sys_trace.h"];
+const HEADERS: [&str; 3] = ["nrt_trace.h", "nrt_trace_host.h", "nrt/nrt_sys_trace.h"];
 
 /// Functions that the headers in `include` declare, and do not define themselves.
 pub(crate) fn declared(include: &Path) -> BTreeSet<String> {
