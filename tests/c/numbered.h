@@ -11,7 +11,7 @@ static inline uint64_t scramble(uint64_t x) {
     return z ^ (z >> 31);
 }
 
-static inline uint64_t emit(uint64_t thread, uint64_t number) {
+static inline uint64_t emit_on(uint64_t thread, uint64_t number, uint32_t nc) {
     uint64_t scrambled = scramble(thread << 48 | number);
     uint64_t more = scramble(scrambled);
     nrt_sys_trace_event_data_t data = {
@@ -22,8 +22,10 @@ static inline uint64_t emit(uint64_t thread, uint64_t number) {
             .usage_type_total_bytes = more,
             .total_bytes = scramble(scramble(scramble(scramble(thread) ^ number) ^ scrambled) ^ more),
         }};
-    return nrt_sys_trace_new_event(NRT_SYS_TRACE_EVENT_TYPE_DMA_MEM_ALLOC, NRT_SYS_TRACE_EVENT_PHASE_STOP, 0, 0,
+    return nrt_sys_trace_new_event(NRT_SYS_TRACE_EVENT_TYPE_DMA_MEM_ALLOC, NRT_SYS_TRACE_EVENT_PHASE_STOP, nc, 0,
                                    &data);
 }
+
+static inline uint64_t emit(uint64_t thread, uint64_t number) { return emit_on(thread, number, 0); }
 
 #endif

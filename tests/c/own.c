@@ -33,20 +33,6 @@ static size_t n_types;
 static uint64_t next_number = 1, as_thread;
 static uint32_t on_nc;
 
-static uint64_t number_on(uint64_t thread, uint64_t number, uint32_t nc) {
-    uint64_t scrambled = scramble(thread << 48 | number);
-    uint64_t more = scramble(scrambled);
-    nrt_sys_trace_event_data_t data = {
-        .dma_mem_alloc_stop = {
-            .allocated_bytes = number,
-            .physical_address = scrambled,
-            .return_code = thread,
-            .usage_type_total_bytes = more,
-            .total_bytes = scramble(scramble(scramble(scramble(thread) ^ number) ^ scrambled) ^ more),
-        }};
-    return nrt_sys_trace_new_event(NRT_SYS_TRACE_EVENT_TYPE_DMA_MEM_ALLOC, NRT_SYS_TRACE_EVENT_PHASE_STOP, nc, 0, &data);
-}
-
 static NRT_STATUS start(char *arguments) {
     nrt_sys_trace_config_t *config;
     NRT_STATUS status = nrt_sys_trace_config_allocate(&config);
@@ -103,7 +89,7 @@ static unsigned running;
 static void *emitter(void *argument) {
     uint64_t thread = (uintptr_t)argument;
     for (uint64_t number = 1; number <= per_thread; number++) {
-        if (!number_on(thread, number, (uint32_t)(thread % 2))) exit(5);
+        if (!emit_on(thread, number, (uint32_t)(thread % 2))) exit(5);
     }
     __atomic_fetch_sub(&running, 1, __ATOMIC_RELEASE);
     return NULL;
@@ -142,7 +128,7 @@ int main(void) {
             printf("%zu\n", n_types);
         } else if (!strcmp(word, "emit")) {
             uint64_t events = number(&rest, 0), recorded = 0;
-            for (uint64_t i = 0; i < events; i++) recorded += number_on(as_thread, next_number++, on_nc) != 0;
+            for (uint64_t i = 0; i < events; i++) recorded += emit_on(as_thread, next_number++, on_nc) != 0;
             printf("%llu\n", (unsigned long long)recorded);
         } else if (!strcmp(word, "as")) {
             as_thread = number(&rest, 0);
