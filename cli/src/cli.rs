@@ -85,6 +85,7 @@ impl SocketArg {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     Start(StartArgs),
+    SetFilter(SetFilterArgs),
     Stop(StopArgs),
     Fetch(FetchArgs),
     Status(StatusArgs),
@@ -207,6 +208,42 @@ pub(crate) struct StartArgs {
     /// How long to wait until the processes are armed, in ms [default: 250]
     #[arg(long, value_name = "MS")]
     pub(crate) arm_timeout: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArg,
+}
+
+/// Change what a run captures, while it goes on
+///
+/// In effect for every process when this returns: what the new filter leaves out is not recorded from then on. Nothing that
+/// was recorded is touched, and the trace says that the filter changed. A filter that is not given stays as it is; `all`
+/// takes it away.
+#[derive(Args, Debug)]
+#[command(
+    group = clap::ArgGroup::new("filter").required(true).multiple(true).args(["nc", "events"]),
+    after_long_help = "Examples:\n  \
+    nrt-tracectl set-filter --events hardware,^cc_running\n  \
+    nrt-tracectl set-filter --nc 0-3 --events all"
+)]
+pub(crate) struct SetFilterArgs {
+    /// NeuronCores to capture from now on, such as 0-3,8, or `all`
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_parser = values::nc_list_or_all,
+        long_help = "NeuronCores to capture from now on: `all`, or numbers and inclusive ranges, such as 0-3,8, as for \
+            `start`"
+    )]
+    pub(crate) nc: Option<NcList>,
+
+    /// Event types to capture from now on, such as `hardware,^cc_running`, or `all`
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_parser = values::event_terms_or_all,
+        long_help = "Event types to capture from now on: `all`, or names, `hardware`, `software` and ^NAME, as for `start`"
+    )]
+    pub(crate) events: Option<EventTerms>,
 
     #[command(flatten)]
     pub(crate) scope: ScopeArg,

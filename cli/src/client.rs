@@ -152,6 +152,15 @@ impl Client {
         self.reply(reply)
     }
 
+    /// Changes what a run captures.
+    pub(crate) async fn set_filter(
+        &mut self,
+        request: v1::SetFilterRequest,
+    ) -> Result<v1::SetFilterResponse, Failure> {
+        let reply = self.grpc.set_filter(request).await;
+        self.reply(reply)
+    }
+
     /// Stops a run.
     pub(crate) async fn stop(
         &mut self,

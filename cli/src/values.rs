@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use nrt_trace_model::filter;
 
+/// Takes a filter away.
+const ALL: &str = "all";
+
 /// NeuronCores of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NcList(pub(crate) Vec<u32>);
@@ -24,6 +27,22 @@ pub(crate) fn event_terms(text: &str) -> Result<EventTerms, String> {
     let terms: Vec<String> = text.split(',').map(|term| term.trim().to_owned()).collect();
     filter::parse_types(&terms).map_err(|error| error.to_string())?;
     Ok(EventTerms(terms))
+}
+
+/// As [`nc_list`]; `all` is the empty list, which names all.
+pub(crate) fn nc_list_or_all(text: &str) -> Result<NcList, String> {
+    match text.trim() {
+        ALL => Ok(NcList(Vec::new())),
+        list => nc_list(list).map_err(|error| format!("{error}, or {ALL}")),
+    }
+}
+
+/// As [`event_terms`]; `all` is the empty list, which names all.
+pub(crate) fn event_terms_or_all(text: &str) -> Result<EventTerms, String> {
+    match text.trim() {
+        ALL => Ok(EventTerms(Vec::new())),
+        terms => event_terms(terms).map_err(|error| format!("{error}, or {ALL}")),
+    }
 }
 
 /// Parses a duration: a number with `ms`, `s`, `m` or `h`; without a unit it is seconds.
@@ -98,6 +117,19 @@ mod tests {
         for bad in ["99ms", "61s", "2h", "x"] {
             assert!(period(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn all_takes_a_filter_away() {
+        assert_eq!(nc_list_or_all(" all"), Ok(NcList(Vec::new())));
+        assert_eq!(nc_list_or_all("0-1"), Ok(NcList(vec![0, 1])));
+        assert_eq!(event_terms_or_all("all"), Ok(EventTerms(Vec::new())));
+        assert!(nc_list_or_all("al").unwrap_err().ends_with(", or all"));
+        assert!(
+            event_terms_or_all("every")
+                .unwrap_err()
+                .ends_with(", or all")
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod fetch;
 mod host;
 mod producers;
 mod record;
+mod set_filter;
 mod start;
 mod status;
 mod stop;
@@ -33,6 +34,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
     runtime.block_on(async {
         match cli.verb {
             Verb::Start(args) => start::run(&socket, args).await,
+            Verb::SetFilter(args) => set_filter::run(&socket, args).await,
             Verb::Stop(args) => stop::run(&socket, args).await,
             Verb::Fetch(args) => fetch::run(&socket, args).await,
             Verb::Status(args) => status::run(&socket, args).await,

@@ -44,7 +44,7 @@ fn report(reply: &v1::StartResponse, out: &mut impl Write) -> Result<(), Failure
         "ring     {} for each NeuronCore",
         human::events(run.max_events_per_nc)
     )?;
-    writeln!(out, "filter   {}", filter(&run))?;
+    writeln!(out, "filter   {}", filter(&run.nc, &run.events))?;
     for producer in &reply.producers {
         let name = printable(&producer.name);
         let who = match producer.pid {
@@ -91,15 +91,15 @@ pub(super) fn scope(run: &v1::Run) -> String {
     }
 }
 
-/// What a run captures.
-pub(super) fn filter(run: &v1::Run) -> String {
-    let cores = match run.nc.as_slice() {
+/// A filter in words.
+pub(super) fn filter(nc: &[u32], events: &[String]) -> String {
+    let cores = match nc {
         [] => "all NeuronCores".to_owned(),
         list => format!("NeuronCores {}", human::ranges(list)),
     };
-    let events = match run.events.len() {
+    let events = match events.len() {
         0 => "all event types".to_owned(),
-        1..=8 => format!("event types {}", run.events.join(", ")),
+        1..=8 => format!("event types {}", events.join(", ")),
         n => format!("{n} event types"),
     };
     format!("{cores}, {events}")

@@ -91,7 +91,7 @@ fn table(status: &v1::GetStatusResponse, out: &mut impl Write) -> Result<(), Fai
             },
             human::moment(run.started_ns),
             human::events(run.max_events_per_nc),
-            filter(&run)
+            filter(&run.nc, &run.events)
         )?;
     }
     writeln!(out)?;
@@ -172,6 +172,7 @@ fn run_document(one: &v1::RunStatus) -> serde_json::Value {
         "max_events_per_nc": run.max_events_per_nc,
         "nc": run.nc,
         "events": run.events,
+        "filter_changes": run.filter_changes,
         "producers": one.producers,
         "rings": rings,
     })

@@ -141,6 +141,18 @@ impl TraceControl for Service {
         answer(self.script.start.as_ref(), self.script.started.clone())
     }
 
+    async fn set_filter(
+        &self,
+        request: Request<v1::SetFilterRequest>,
+    ) -> Result<Response<v1::SetFilterResponse>, Status> {
+        let v1::SetFilterRequest { token, nc, events } = request.into_inner();
+        let (nc, events) = (nc.map(|f| f.nc), events.map(|f| f.events));
+        self.note(format!(
+            "set_filter token={token:?} nc={nc:?} events={events:?}"
+        ));
+        answer(self.script.start.as_ref(), v1::SetFilterResponse::default())
+    }
+
     async fn stop(
         &self,
         request: Request<v1::StopRequest>,

@@ -31,6 +31,7 @@ fn the_manual_is_the_golden_one() {
     check("help-short.txt", &["-h"]);
     for verb in [
         "start",
+        "set-filter",
         "stop",
         "fetch",
         "status",

@@ -66,6 +66,34 @@ fn what_the_daemon_refuses_has_its_words_and_status() {
 }
 
 #[test]
+fn a_filter_that_is_not_given_stays_and_all_takes_one_away() {
+    let fake = Fake::start(|_| {});
+    let asked = |arguments: &[&str]| {
+        let before = fake.asked().len();
+        assert_eq!(ask(&fake, arguments).status, Some(0), "{arguments:?}");
+        fake.asked()[before].clone()
+    };
+    assert_eq!(
+        asked(&["set-filter", "--nc", "0-1", "--token", "t"]),
+        r#"set_filter token="t" nc=Some([0, 1]) events=None"#
+    );
+    assert_eq!(
+        asked(&[
+            "set-filter",
+            "--nc",
+            "all",
+            "--events",
+            "hardware,^cc_running"
+        ]),
+        r#"set_filter token="" nc=Some([]) events=Some(["hardware", "^cc_running"])"#
+    );
+    ask(&fake, &["set-filter"]).one_line(2, &["--nc", "--events"]);
+    ask(&fake, &["set-filter", "--nc", "256"]).one_line(2, &["0 to 255", "or all"]);
+    let fake = Fake::start(|script| script.start = Some(Status::not_found("nothing captures")));
+    ask(&fake, &["set-filter", "--nc", "all"]).one_line(1, &["nothing captures"]);
+}
+
+#[test]
 fn stop_tells_what_each_core_recorded() {
     let producer = |producer_id, run_id, name: &str| v1::Producer {
         producer_id,

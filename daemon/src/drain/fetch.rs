@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use nrt_trace_model::filter::TypeSet;
 use nrt_trace_proto::v1::trace_part::Part;
 use nrt_trace_proto::{FORMAT_VERSION, v1};
 use nrt_trace_ring::{Account, Cursor, Impossible, step};
 use nrt_trace_shm::clock::anchor;
 
 use super::account::{is_settled, ring_account, without_ring};
+use super::asked::Asked;
 use super::ring::{self, Learned};
 use super::segment::Segment;
 use super::slot::{Consumed, Lease, Outcome};
@@ -28,8 +28,6 @@ pub(crate) struct FetchJob {
     pub ended: bool,
     /// Producers in attach order.
     pub producers: Vec<ProducerJob>,
-    /// Event types that the run asked for.
-    pub types: TypeSet,
     /// Events of each ring at most.
     pub max_events_per_nc: u64,
     /// Give the events up instead of sending them.
@@ -85,6 +83,8 @@ pub(crate) struct RingJob {
     pub known: Arc<Learned>,
     /// Events that earlier fetches passed by.
     pub skipped: u64,
+    /// Which of its events are the run's.
+    pub asked: Asked,
 }
 
 /// What is known of a producer's threads.
@@ -290,7 +290,7 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
                 id,
                 &ring.cursor,
                 &ring.known,
-                self.job.types,
+                &ring.asked,
                 max,
                 |chunk| {
                     step::at("read:chunk");

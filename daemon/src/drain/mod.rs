@@ -8,11 +8,13 @@
 //! | `slot` | the one fetch of a run: under way, delivered, given up |
 //! | `correlations` | what earlier events said about executions |
 //! | `account` | accounts as messages |
+//! | `asked` | which of a shared ring's events are the run's |
 //!
 //! Nothing here takes a lock that the registry thread or a producer could wait on, and nothing is ever written to a
 //! ring. A fetch that ends early leaves no trace; the next one starts at the old cursors.
 
 pub(crate) mod account;
+pub(crate) mod asked;
 pub(crate) mod correlations;
 pub(crate) mod fetch;
 pub(crate) mod ring;

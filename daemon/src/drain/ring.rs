@@ -1,5 +1,6 @@
 //! One ring's turn in a fetch.
 
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use nrt_trace_abi::record::{RECORD_BYTES, Record};
@@ -8,6 +9,7 @@ use nrt_trace_model::filter::TypeSet;
 use nrt_trace_proto::v1;
 use nrt_trace_ring::{Cursor, Impossible, LoadWord, Progress, Reader};
 
+use super::asked::Asked;
 use super::correlations::{Correlations, Known, referred_by};
 
 /// Records of a full chunk: 256 KiB. A message may have 1 MiB, but a chunk is copied twice on its way to the socket, and a
@@ -66,7 +68,7 @@ pub(crate) struct Turn {
 
 /// Reads at most `max` events up to the tail as it stands now, oldest first, chunk by chunk; `sink` may break off.
 ///
-/// Types outside `asked` are in a ring while the process also captures itself: they are passed by. Numbers that are no
+/// Types that `asked` leaves out are in a ring while the process also captures itself: they are passed by. Numbers that are no
 /// type of ours are nobody else's business either, and are delivered.
 ///
 /// # Errors
@@ -76,7 +78,7 @@ pub(crate) fn read<W: LoadWord, E>(
     producer_id: u32,
     cursor: &Cursor,
     known: &Learned,
-    asked: TypeSet,
+    asked: &Asked,
     max: u64,
     mut sink: impl FnMut(Chunk) -> Result<(), E>,
 ) -> Result<Turn, E> {
@@ -92,7 +94,7 @@ pub(crate) fn read<W: LoadWord, E>(
         left: 0,
         impossible: None,
     };
-    let unasked = TypeSet::ALL.bits() & !asked.bits();
+    let (mut unasked, mut held) = passed_by(asked, cursor.next());
     let until = match reader.begin(&mut turn.cursor) {
         Ok(until) => until,
         Err(impossible) => {
@@ -109,6 +111,10 @@ pub(crate) fn read<W: LoadWord, E>(
             .min(CHUNK_RECORDS);
         let mut records = Vec::new();
         let progress = reader.read(&mut turn.cursor, until, room, &mut |record| {
+            let claim = record.seq().wrapping_sub(1);
+            if !held.contains(&claim) {
+                (unasked, held) = passed_by(asked, claim);
+            }
             if unasked >> record.trace_type().min(63) & 1 != 0 {
                 turn.skipped += 1;
                 return;
@@ -145,6 +151,12 @@ pub(crate) fn read<W: LoadWord, E>(
             }
         }
     }
+}
+
+/// Types that are passed by at claim `n`, a bit each, and the claims for which that holds.
+fn passed_by(asked: &Asked, n: u64) -> (u64, Range<u64>) {
+    let (types, held) = asked.at(n);
+    (TypeSet::ALL.without(types).bits(), held)
 }
 
 /// Records that a chunk will hold at most, so that a small fetch takes little memory.

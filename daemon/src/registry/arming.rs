@@ -69,7 +69,8 @@ impl Registry {
             .wanted_run(producer)
             .and_then(|id| self.runs.iter().find(|run| run.id == id));
         run.is_some_and(|run| {
-            !run.cores
+            !run.filter
+                .cores
                 .rings(&producer.visible, self.config.default_cores)
                 .is_empty()
         })
@@ -77,7 +78,7 @@ impl Registry {
 
     /// Opens the gates of a producer that came back with its rings, as far as its run still captures; false if there is
     /// none that it still writes.
-    pub(super) fn goes_on(&self, id: u32) -> bool {
+    pub(super) fn goes_on(&mut self, id: u32) -> bool {
         let Some(producer) = self.producers.get(&id) else {
             return false;
         };
@@ -86,8 +87,9 @@ impl Registry {
         };
         let run = self.runs.iter().find(|other| other.id == run);
         if run.is_some_and(Run::is_capturing) {
+            let page = producer.page.clone();
             self.open_gates(id);
-            producer.page.set_state(true, generation);
+            page.set_state(true, generation);
         }
         true
     }
@@ -127,6 +129,7 @@ impl Registry {
             return; // it has been in this run before
         }
         let rings = run
+            .filter
             .cores
             .rings(&producer.visible, self.config.default_cores);
         if rings.is_empty() {
@@ -402,7 +405,7 @@ fn tell_of_rings(
         "Allocating memory for {events} events ({:.3} GB) for system trace ring buffer",
         gib(segment.bytes())
     );
-    for nc in run.cores.closed(&producer.visible, default_cores) {
+    for nc in run.filter.cores.closed(&producer.visible, default_cores) {
         tracing::info!(
             producer = id,
             "System trace capture disabled for this NeuronCore: {nc}"

@@ -11,6 +11,7 @@ use super::Registry;
 use super::command::Reply;
 use super::producer::{Life, Phase, Producer};
 use crate::run::error::RunError;
+use crate::run::filter::{Filter, PastFilters};
 use crate::run::request::StartSpec;
 use crate::run::share::Writers;
 use crate::run::{Run, scope_name};
@@ -60,8 +61,8 @@ impl Registry {
             started_ns: realtime_ns(),
             stopped_ns: None,
             cap,
-            cores,
-            types,
+            filter: Filter { cores, types },
+            past: PastFilters::default(),
             shares: BTreeMap::new(),
             fetch: None,
             asked: Instant::now(),

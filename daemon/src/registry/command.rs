@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::drain::fetch::FetchJob;
 use crate::run::error::RunError;
-use crate::run::request::{FetchSpec, StartSpec};
+use crate::run::request::{FetchSpec, FilterSpec, StartSpec};
 use crate::strings::{Names, ProducerNames};
 
 /// Requests that wait at a time.
@@ -29,6 +29,8 @@ pub(crate) type NameTables = (Arc<Names>, Vec<Arc<ProducerNames>>);
 pub(crate) enum Command {
     /// Begin a run.
     Start(StartSpec, Reply<v1::StartResponse>),
+    /// Change what a run captures.
+    SetFilter(FilterSpec, Reply<v1::SetFilterResponse>),
     /// End a run.
     Stop {
         /// Its scope.

@@ -43,7 +43,6 @@ impl Registry {
             run: run.message(),
             ended: !run.is_capturing(),
             producers,
-            types: run.types,
             max_events_per_nc: spec.max_events_per_nc,
             discard: spec.discard,
             strings_from: spec.strings_from,

@@ -8,6 +8,7 @@
 //! | `arming` | rings and gates: arm, open, close |
 //! | `ending` | closed connections, ended processes, quarantine |
 //! | `capture` | start and stop, with their waiting for producers |
+//! | `filter` | what a run captures, changed while it goes on |
 //! | `own` | captures that a process asks for itself |
 //! | `consume` | fetch and commit, and letting go of what was consumed |
 //! | `resume` | going on where an earlier daemon stopped |
@@ -24,6 +25,7 @@ mod capture;
 pub(crate) mod command;
 mod consume;
 mod ending;
+mod filter;
 mod own;
 mod producer;
 mod resume;
@@ -286,6 +288,7 @@ impl Registry {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Start(spec, reply) => self.start(spec, reply),
+            Command::SetFilter(spec, reply) => drop(reply.send(self.set_filter(spec))),
             Command::Stop {
                 token,
                 discard,

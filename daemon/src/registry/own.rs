@@ -30,6 +30,7 @@ use super::Registry;
 use super::producer::{Link, Phase};
 use crate::config::MIN_EVENTS_PER_NC;
 use crate::run::cores::CoreFilter;
+use crate::run::filter::{Filter, PastFilters};
 use crate::run::{Own, Run};
 
 /// Numbers left out between two sets of rings when a thread may still have been inside an emit.
@@ -82,8 +83,11 @@ impl Registry {
             started_ns: realtime_ns(),
             stopped_ns: None,
             cap: message.max_events_per_nc.max(least),
-            cores: CoreFilter::own(message.ncs),
-            types: TypeSet::from_bits(message.types),
+            filter: Filter {
+                cores: CoreFilter::own(message.ncs),
+                types: TypeSet::from_bits(message.types),
+            },
+            past: PastFilters::default(),
             shares: BTreeMap::new(),
             fetch: None,
             asked: Instant::now(),
@@ -180,6 +184,7 @@ impl Registry {
             .map(|share| share.ncs())
             .unwrap_or_default();
         let missing = (own
+            .filter
             .cores
             .rings(&producer.visible, self.config.default_cores)
             .into_iter())
@@ -203,7 +208,7 @@ impl Registry {
     }
 
     /// Sets the gates of a producer that has rings: what their run wants, and what its own run wants of them.
-    pub(super) fn open_gates(&self, id: u32) {
+    pub(super) fn open_gates(&mut self, id: u32) {
         let Some(producer) = self.producers.get(&id) else {
             return;
         };
@@ -214,20 +219,28 @@ impl Registry {
         else {
             return;
         };
-        let Some(run) = self.runs.iter().find(|run| run.id == open) else {
+        let own = (self.own_run(id))
+            .filter(|own| own.id != open)
+            .map(|own| own.filter.clone());
+        let Some(run) = self.runs.iter_mut().find(|run| run.id == open) else {
             return;
         };
-        let mut gates = run
-            .cores
-            .gates(&producer.visible, run.types.bits(), generation);
-        if let Some(own) = self.own_run(id).filter(|own| own.id != open)
+        if let Some(share) = run.shares.get_mut(&id) {
+            share.ask_for(own.is_some(), |nc| {
+                run.filter.types_of(&producer.visible, nc)
+            });
+        }
+        let gates_of = |filter: &Filter| {
+            let types = filter.types.bits();
+            filter.cores.gates(&producer.visible, types, generation)
+        };
+        let mut gates = gates_of(&run.filter);
+        if let Some(own) = own
             && let Some(share) = run.shares.get(&id)
         {
             // Only where there is a ring: elsewhere it would count as an event that the other run has no ring for.
             let rings: BTreeSet<usize> = share.ncs().into_iter().map(|nc| nc as usize).collect();
-            let wanted = own
-                .cores
-                .gates(&producer.visible, own.types.bits(), generation);
+            let wanted = gates_of(&own);
             for nc in (0..MAX_NCS).filter(|nc| rings.contains(nc)) {
                 gates[nc] |= wanted[nc];
             }

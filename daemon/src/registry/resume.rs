@@ -30,6 +30,7 @@ use super::{Registry, Source};
 use crate::drain::segment::Segment;
 use crate::handshake::ProcFolder;
 use crate::run::cores::CoreFilter;
+use crate::run::filter::{Filter, PastFilters};
 use crate::run::share::Share;
 use crate::run::{Run, scope_name};
 use crate::state::{Found, ProducerRecord, RunRecord, State};
@@ -284,8 +285,10 @@ fn record_of_run(run: &Run) -> RunRecord {
         started_ns: run.started_ns,
         stopped_ns: run.stopped_ns,
         cap: run.cap,
-        cores: run.cores.cores().to_vec(),
-        types: run.types.bits(),
+        cores: run.filter.nc(),
+        types: run.filter.types.bits(),
+        filter_changes: run.past.changes(),
+        past_filters: run.past.records(),
         shares: (run.shares.iter())
             .map(|(id, share)| share.record(*id))
             .collect(),
@@ -303,8 +306,11 @@ fn run_of(record: &RunRecord) -> Option<Run> {
         started_ns: record.started_ns,
         stopped_ns: record.stopped_ns,
         cap: record.cap,
-        cores: CoreFilter::new(&record.cores).ok()?,
-        types: TypeSet::from_bits(record.types),
+        filter: Filter {
+            cores: CoreFilter::new(&record.cores).ok()?,
+            types: TypeSet::from_bits(record.types),
+        },
+        past: PastFilters::restored(record.filter_changes, &record.past_filters)?,
         shares: shares.collect::<Option<_>>()?,
         fetch: None,
         asked: Instant::now(),

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::host::HostMonitor;
 use crate::registry::command::{Command, Handle};
 use crate::run::error::RunError;
-use crate::run::request::{FetchSpec, StartSpec, token};
+use crate::run::request::{FetchSpec, FilterSpec, StartSpec, token};
 
 /// The control API over a registry.
 #[derive(Debug)]
@@ -63,6 +63,14 @@ impl TraceControl for Control {
     ) -> Result<Response<v1::StartResponse>, Status> {
         let spec = check(StartSpec::new(request.into_inner(), &self.config))?;
         self.ask(|reply| Command::Start(spec, reply)).await
+    }
+
+    async fn set_filter(
+        &self,
+        request: Request<v1::SetFilterRequest>,
+    ) -> Result<Response<v1::SetFilterResponse>, Status> {
+        let spec = check(FilterSpec::new(request.into_inner()))?;
+        self.ask(|reply| Command::SetFilter(spec, reply)).await
     }
 
     async fn stop(

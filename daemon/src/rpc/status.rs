@@ -16,7 +16,9 @@ pub(super) fn of_error(error: &RunError) -> Status {
         RunError::AlreadyCapturing { .. }
         | RunError::Unread { .. }
         | RunError::NotCapturing { .. } => Code::FailedPrecondition,
-        RunError::NoRun { .. } | RunError::NoSuchFetch { .. } => Code::NotFound,
+        RunError::NoRun { .. } | RunError::NoFilter { .. } | RunError::NoSuchFetch { .. } => {
+            Code::NotFound
+        }
         RunError::FetchUnderWay => Code::Aborted,
         RunError::Invalid(_) => Code::InvalidArgument,
         RunError::Busy => Code::ResourceExhausted,

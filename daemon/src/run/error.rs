@@ -30,6 +30,12 @@ pub(crate) enum RunError {
         /// The scope, in words.
         scope: String,
     },
+    /// Nothing whose filter could be changed.
+    #[error("{scope} is not being captured, so that it has no filter to change; start it first")]
+    NoFilter {
+        /// The scope, in words.
+        scope: String,
+    },
     /// No run has this scope.
     #[error("there is no run of {scope}; start one first")]
     NoRun {
@@ -66,7 +72,9 @@ impl RunError {
             | Self::Unread { .. }
             | Self::NotCapturing { .. }
             | Self::FetchUnderWay => Status::Failure,
-            Self::NoRun { .. } | Self::NoSuchFetch { .. } => Status::InvalidHandle,
+            Self::NoRun { .. } | Self::NoFilter { .. } | Self::NoSuchFetch { .. } => {
+                Status::InvalidHandle
+            }
             Self::Invalid(_) => Status::Invalid,
             Self::Busy => Status::QueueFull,
             Self::ShuttingDown => Status::Closed,

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `cores` | the NC filter, translated for each process |
+//! | `filter` | both filters, and those that a run had before |
 //! | `request` | what a client asks for, checked |
 //! | `share` | one producer's part of a run |
 //! | `error` | why a request is refused |
@@ -14,6 +15,7 @@
 
 pub(crate) mod cores;
 pub(crate) mod error;
+pub(crate) mod filter;
 pub(crate) mod request;
 pub(crate) mod share;
 
@@ -21,12 +23,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use nrt_trace_model::filter::TypeSet;
 use nrt_trace_proto::v1;
 
 use crate::drain::slot::FetchSlot;
-use cores::CoreFilter;
 use error::RunError;
+use filter::{Filter, PastFilters};
 use share::{Share, total};
 
 /// What makes a run a process's own: it asked for it, and reads it itself.
@@ -55,10 +56,10 @@ pub(crate) struct Run {
     pub stopped_ns: Option<u64>,
     /// Slots of each ring.
     pub cap: u64,
-    /// Host cores that are captured.
-    pub cores: CoreFilter,
-    /// Event types that are captured.
-    pub types: TypeSet,
+    /// What is captured.
+    pub filter: Filter,
+    /// What was before.
+    pub past: PastFilters,
     /// Producers that have, or had, a part in it.
     pub shares: BTreeMap<u32, Share>,
     /// The last fetch.
@@ -89,19 +90,16 @@ impl Run {
 
     /// The run as a message.
     pub(crate) fn message(&self) -> v1::Run {
-        let all = self.types == TypeSet::ALL;
         v1::Run {
             run_id: self.id,
             token: self.token.clone(),
             started_ns: self.started_ns,
             stopped_ns: self.stopped_ns,
             max_events_per_nc: self.cap,
-            nc: self.cores.cores().to_vec(),
-            events: if all {
-                Vec::new()
-            } else {
-                self.types.iter().map(|t| t.name().to_owned()).collect()
-            },
+            nc: self.filter.nc(),
+            events: self.filter.events(),
+            filter_changes: self.past.changes(),
+            past_filters: self.past.messages(),
         }
     }
 

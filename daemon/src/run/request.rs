@@ -31,6 +31,17 @@ pub(crate) struct StartSpec {
     pub warnings: Vec<String>,
 }
 
+/// A change of filters, checked.
+#[derive(Debug)]
+pub(crate) struct FilterSpec {
+    /// Token of the scope; empty for the host.
+    pub token: String,
+    /// Host cores, if they change.
+    pub cores: Option<CoreFilter>,
+    /// Event types, if they change.
+    pub types: Option<TypeSet>,
+}
+
 /// A fetch, checked.
 #[derive(Debug)]
 pub(crate) struct FetchSpec {
@@ -70,6 +81,24 @@ impl StartSpec {
             keep: request.keep,
             timeout: Duration::from_millis(timeout_ms.into()),
             warnings,
+        })
+    }
+}
+
+impl FilterSpec {
+    /// Checks a request.
+    pub(crate) fn new(request: v1::SetFilterRequest) -> Result<Self, RunError> {
+        let v1::SetFilterRequest { token, nc, events } = request;
+        if nc.is_none() && events.is_none() {
+            return Err(RunError::invalid(
+                "neither nc nor events is given; give the one that is to change, or both",
+            ));
+        }
+        let types = events.map(|filter| parse_types(&filter.events).map_err(RunError::invalid));
+        Ok(Self {
+            token: self::token(token)?,
+            cores: nc.map(|filter| CoreFilter::new(&filter.nc)).transpose()?,
+            types: types.transpose()?,
         })
     }
 }

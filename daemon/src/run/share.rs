@@ -4,10 +4,12 @@ mod away;
 
 use std::sync::Arc;
 
+use nrt_trace_model::filter::TypeSet;
 use nrt_trace_proto::v1;
 use nrt_trace_ring::{Account, Cursor};
 
 use crate::drain::account::{ring_account, without_ring};
+use crate::drain::asked::Asked;
 use crate::drain::fetch::{Certainty, ProducerJob, RingJob};
 use crate::drain::ring::Learned;
 use crate::drain::segment::Segment;
@@ -40,6 +42,8 @@ struct Ring {
     known: Arc<Learned>,
     /// Events passed by, which only the process's own capture had asked for.
     skipped: u64,
+    /// Which of its events are the run's.
+    asked: Asked,
 }
 
 /// One producer's part of a run.
@@ -70,6 +74,7 @@ impl Share {
             cursor: Cursor::default(),
             known: Arc::default(),
             skipped: 0,
+            asked: Asked::default(),
         };
         let rings = segment.layout().ncs().map(ring).collect();
         Self {
@@ -192,6 +197,7 @@ impl Share {
             cursor: ring.cursor.clone(),
             known: ring.known.clone(),
             skipped: ring.skipped,
+            asked: ring.asked.clone(),
         };
         // Of rings that are away there is nothing to read, but their accounts are told.
         let (readable, told) = match &self.away {
@@ -219,6 +225,22 @@ impl Share {
             ring.cursor = consumed.cursor;
             ring.known.add(consumed.learned);
             ring.skipped += consumed.skipped;
+            let open = ring.cursor.pending().next();
+            ring.asked
+                .forget_below(open.unwrap_or_else(|| ring.cursor.next()));
+        }
+    }
+
+    /// Notes what the run asks for from now on, where another capture shares the rings, or did: `types` of each NC. Before
+    /// the gates change.
+    pub(crate) fn ask_for(&mut self, shared: bool, types: impl Fn(usize) -> TypeSet) {
+        for ring in &mut self.rings {
+            let reader = (self.segment.as_ref()).and_then(|segment| segment.reader(ring.nc));
+            if let Some(reader) = reader.filter(|_| shared || ring.asked.is_restricted())
+                && let Ok(from) = reader.claimed(&Cursor::default())
+            {
+                ring.asked.change(from, types(ring.nc));
+            }
         }
     }
 

@@ -12,4 +12,7 @@ mod file;
 mod record;
 
 pub(crate) use file::{Found, StateFile};
-pub(crate) use record::{FileId, ProducerRecord, RingRecord, RunRecord, ShareRecord, State};
+pub(crate) use record::{
+    AskedRecord, FileId, PastFilterRecord, ProducerRecord, RingRecord, RunRecord, ShareRecord,
+    State,
+};

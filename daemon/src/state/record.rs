@@ -49,6 +49,26 @@ pub(crate) struct RunRecord {
     /// Its producers' parts.
     #[prost(message, repeated, tag = "8")]
     pub shares: Vec<ShareRecord>,
+    /// How often its filter was changed.
+    #[prost(uint32, tag = "9")]
+    pub filter_changes: u32,
+    /// Filters that it had before.
+    #[prost(message, repeated, tag = "10")]
+    pub past_filters: Vec<PastFilterRecord>,
+}
+
+/// A filter that a run had.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(crate) struct PastFilterRecord {
+    /// When another one took its place, `CLOCK_REALTIME` ns.
+    #[prost(uint64, tag = "1")]
+    pub until_ns: u64,
+    /// Host cores captured; none: all.
+    #[prost(uint32, repeated, tag = "2")]
+    pub cores: Vec<u32>,
+    /// Event types captured, a bit each.
+    #[prost(uint64, tag = "3")]
+    pub types: u64,
 }
 
 /// A producer's part of a run.
@@ -127,6 +147,20 @@ pub(crate) struct RingRecord {
     /// The number of its first event, less one.
     #[prost(uint64, tag = "9")]
     pub first: u64,
+    /// What the run had asked for, where the process's own capture shared the ring.
+    #[prost(message, repeated, tag = "10")]
+    pub asked: Vec<AskedRecord>,
+}
+
+/// From which claim on a run asked for which types only.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct AskedRecord {
+    /// The claim's number.
+    #[prost(uint64, tag = "1")]
+    pub from: u64,
+    /// Event types, a bit each.
+    #[prost(uint64, tag = "2")]
+    pub types: u64,
 }
 
 /// A process that a run holds something of.

@@ -13,6 +13,7 @@ mod binary;
 mod capture;
 mod ending;
 mod fetch;
+mod filter;
 mod host;
 mod hostile_memory;
 mod hostile_socket;

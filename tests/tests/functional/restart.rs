@@ -150,6 +150,28 @@ fn a_process_that_ends_without_a_daemon_is_told_of_with_its_last_counts() {
     assert_eq!(host.fetch().events.len(), 10);
 }
 
+#[test]
+fn a_changed_filter_holds_with_the_next_daemon() {
+    let mut host = Host::with_daemon();
+    let mut probe = host.interactive_probe(&["-n", "10"]);
+    host.tracectl(&["start", "--nc", "0"]).ok();
+    emit(&mut probe, 10);
+    host.tracectl(&["set-filter", "--events", "hardware,^cc_running"])
+        .ok();
+    kill_daemon(&mut host);
+    host.start_daemon(&[]);
+    until_state(&host, probe.pid(), "capturing");
+    let run = &host.status()["runs"][0];
+    assert_eq!(
+        (&run["filter_changes"], &run["nc"]),
+        (&1.into(), &vec![0].into())
+    );
+    assert_eq!(probe.ask("go"), "{\"recorded\":0,\"refused\":10}\n");
+    host.tracectl(&["set-filter", "--events", "all"]).ok();
+    emit(&mut probe, 10);
+    assert_eq!(numbers(&host.fetch()).len(), 20);
+}
+
 /// A record that is torn is put aside, and the daemon begins anew: with processes that are attached, and no run.
 #[test]
 fn a_torn_record_is_put_aside() {

@@ -39,7 +39,7 @@ impl Ring {
     fn read(&self, cursor: &Cursor, known: &Learned, max: u64) -> (Turn, Vec<Chunk>) {
         let reader = Reader::new(&self.words, self.geometry).unwrap();
         let mut chunks = Vec::new();
-        let turn = read(&reader, 9, cursor, known, TypeSet::ALL, max, |chunk| {
+        let turn = read(&reader, 9, cursor, known, &Asked::default(), max, |chunk| {
             chunks.push(chunk);
             Ok::<_, ()>(())
         });
@@ -131,7 +131,7 @@ fn a_sink_that_breaks_off_ends_the_turn() {
         1,
         &Cursor::default(),
         &Learned::default(),
-        TypeSet::ALL,
+        &Asked::default(),
         9,
         |_| Err("gone"),
     );
@@ -206,11 +206,12 @@ fn types_that_the_run_did_not_ask_for_are_passed_by_and_take_no_place() {
         ring.emit(trace_type, [0; 5]);
     }
     let reader = Reader::new(&ring.words, ring.geometry).unwrap();
-    let asked = TypeSet::from_bits(!(1 << 3));
+    let mut asked = Asked::default();
+    asked.change(0, TypeSet::from_bits(!(1 << 3)));
     let known = Learned::default();
     let turn_of = |cursor: &Cursor, max| {
         let mut chunks = Vec::new();
-        let turn = read(&reader, 9, cursor, &known, asked, max, |chunk| {
+        let turn = read(&reader, 9, cursor, &known, &asked, max, |chunk| {
             chunks.push(chunk);
             Ok::<_, ()>(())
         });
@@ -224,4 +225,24 @@ fn types_that_the_run_did_not_ask_for_are_passed_by_and_take_no_place() {
     let (rest, got) = turn_of(&first.cursor, u64::MAX);
     assert_eq!((got, rest.delivered, rest.skipped), (vec![6, 7, 8], 3, 2));
     assert_eq!(rest.cursor.delivered(), 8, "the cursor has seen them all");
+}
+
+/// The run's filter changed between the third and the fourth event: each is judged by the one of its time.
+#[test]
+fn a_filter_that_changed_holds_from_its_claim_on() {
+    let ring = Ring::new(64);
+    for trace_type in [0, 3, 0, 3, 0, 3] {
+        ring.emit(trace_type, [0; 5]);
+    }
+    let mut asked = Asked::default();
+    asked.change(1, TypeSet::from_bits(1 << 0));
+    asked.change(3, TypeSet::from_bits(1 << 3));
+    let reader = Reader::new(&ring.words, ring.geometry).unwrap();
+    let mut got = Vec::new();
+    let known = Learned::default();
+    let turn = read(&reader, 9, &Cursor::default(), &known, &asked, 9, |chunk| {
+        got.extend(seqs(&chunk));
+        Ok::<_, ()>(())
+    });
+    assert_eq!((got, turn.unwrap().skipped), (vec![1, 3, 4, 6], 2));
 }

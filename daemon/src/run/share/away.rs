@@ -8,6 +8,7 @@ use nrt_trace_ring::{Account, Cursor};
 
 use super::{Ring, Share, Writers};
 use crate::drain::account::ring_account;
+use crate::drain::asked::Asked;
 use crate::drain::segment::Segment;
 use crate::state::{FileId, RingRecord, ShareRecord};
 
@@ -39,6 +40,7 @@ impl Share {
             skipped: ring.skipped,
             claimed: self.account(ring).claimed,
             first: self.first(ring.nc),
+            asked: ring.asked.records(),
         };
         let away = self.away.as_ref();
         ShareRecord {
@@ -82,19 +84,22 @@ impl Share {
             return None;
         }
         share.rings = (record.rings.iter())
-            .map(|ring| Ring {
-                nc: nc(ring),
-                cursor: Cursor::restore(
-                    ring.next,
-                    ring.pending.iter().copied(),
-                    ring.delivered,
-                    ring.lost,
-                    ring.abandoned,
-                ),
-                known: Arc::default(),
-                skipped: ring.skipped,
+            .map(|ring| {
+                Some(Ring {
+                    nc: nc(ring),
+                    cursor: Cursor::restore(
+                        ring.next,
+                        ring.pending.iter().copied(),
+                        ring.delivered,
+                        ring.lost,
+                        ring.abandoned,
+                    ),
+                    known: Arc::default(),
+                    skipped: ring.skipped,
+                    asked: Asked::restored(&ring.asked)?,
+                })
             })
-            .collect();
+            .collect::<Option<_>>()?;
         let numbers = |number: fn(&RingRecord) -> u64| {
             (record.rings.iter())
                 .map(|ring| (nc(ring), number(ring)))
