@@ -15,6 +15,7 @@ use crate::memory::Memory;
 use crate::registry::command::Handle;
 use crate::registry::{Parts, Registry};
 use crate::rpc::{Control, Server};
+use crate::state::FromManager;
 use crate::strings::Names;
 
 /// A trace collector that can be started. Several may run in one process, each with sockets of its own.
@@ -40,6 +41,11 @@ impl Daemon {
     /// # Errors
     /// [`StartError`]: bad settings, a live daemon at a socket, something else in its place, no room.
     pub fn start(config: Config) -> Result<Running, StartError> {
+        Self::start_with(config, FromManager::default())
+    }
+
+    /// As [`Daemon::start`], with what the service manager handed over.
+    pub(crate) fn start_with(config: Config, manager: FromManager) -> Result<Running, StartError> {
         config.validate()?;
         let config = Arc::new(config);
         let Sockets {
@@ -69,6 +75,7 @@ impl Daemon {
             members,
             c_programs: CPrograms::new(monitor.clone()),
             listener: producer,
+            manager,
         })?;
         let death = died();
         let registry = std::thread::Builder::new()

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use nrt_trace_shm::manager::Manager;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -10,6 +11,7 @@ use tracing_subscriber::EnvFilter;
 use crate::config::Config;
 use crate::daemon::Daemon;
 use crate::listen::StartError;
+use crate::state::FromManager;
 
 /// Sends the log to standard error: INFO and above, or what `RUST_LOG` says.
 pub fn log_to_stderr() {
@@ -29,14 +31,23 @@ pub fn log_to_stderr() {
 /// # Errors
 /// As [`Daemon::start`]; [`StartError::System`] if a part of the daemon fails while it runs.
 pub fn run(config: Config) -> Result<(), StartError> {
+    // Before anything else: what it handed over is told by its numbers.
+    let from_manager = FromManager::take();
     // Signals first: one that comes while the daemon starts ends it in order too.
     let mut signals = Signals::install().map_err(|source| StartError::System {
         what: "handle signals",
         source,
     })?;
     raise_descriptor_limit();
-    let mut running = Daemon::start(config)?;
+    let manager = Manager::from_environment();
+    let tell = |lines| {
+        // A manager that does not listen has nothing to wait for either.
+        drop(manager.as_ref().map(|manager| manager.tell(lines, None)));
+    };
+    let mut running = Daemon::start_with(config, from_manager)?;
+    tell("READY=1");
     let failed = signals.wait(running.ended());
+    tell("STOPPING=1");
     running.shutdown();
     if failed {
         let source = io::Error::other("a part of it failed; see the log");

@@ -38,6 +38,8 @@ pub struct Artifacts {
     pub workload: PathBuf,
     /// The small traced program of this crate.
     pub probe: PathBuf,
+    /// A program that becomes another one, with descriptors handed over.
+    pub handover: PathBuf,
     /// `libnrt_trace.so`.
     pub library: PathBuf,
     /// Folder of the C header.
@@ -192,6 +194,7 @@ fn build(place: &Place) -> Result<Artifacts> {
         tracectl: named(&files, "nrt-tracectl")?,
         workload: named(&files, "nrt-trace-workload")?,
         probe: named(&files, "probe")?,
+        handover: named(&files, "handover")?,
         library: named(&files, "libnrt_trace.so")?,
         include: workspace.join("client-lib/capi/include"),
         workspace,

@@ -79,10 +79,7 @@ impl Host {
             .append(true)
             .open(self.path("daemon.log"))
             .expect("a log file");
-        command
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a copy"))
-            .stderr(log);
+        command.stdout(log.try_clone().expect("a copy")).stderr(log);
         let mut child = command.spawn().expect("the daemon can be started");
         let control = self.control_socket();
         until("the daemon to answer", || {
@@ -166,6 +163,7 @@ impl Host {
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.folder.path());
+        command.stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {
             let foreign = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
             if FOREIGN_VARIABLES.iter().any(foreign) {

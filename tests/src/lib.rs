@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`mod@artifacts`] | the programs under test, built once for a test run |
 //! | [`host`] | a folder, sockets, environment and daemon for one test |
+//! | [`manager`] | a service manager that keeps descriptors for the next daemon |
 //! | [`mod@run`] | programs under a deadline, with what they said when they fail |
 //! | [`mod@compile`] | C programs against the library of the build tree |
 //! | [`document`] | JSON traces, read strictly |
@@ -27,6 +28,7 @@ pub mod dice;
 pub mod document;
 pub mod host;
 pub mod ledger;
+pub mod manager;
 pub mod oracle;
 pub mod payload;
 pub mod run;

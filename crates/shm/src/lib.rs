@@ -16,6 +16,7 @@
 //! | [`inherited`] | mappings that a forked child must not write | producer |
 //! | [`process`] | signal masks, fork handlers | producer |
 //! | [`schedule`] | a thread that has to be punctual | daemon |
+//! | [`manager`] | what the service manager handed over, and is told | daemon |
 //!
 //! A mapping is a slice of 64-bit atomic words and nothing else: no byte slices, no references to structs, no mixed
 //! sizes. What an untrusted process writes there is then always a defined value, and the protocol code needs no
@@ -32,6 +33,7 @@ pub mod clock;
 pub mod control;
 mod error;
 pub mod inherited;
+pub mod manager;
 pub mod mapping;
 pub mod memfd;
 pub mod page;

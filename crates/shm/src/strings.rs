@@ -1,6 +1,6 @@
 //! The daemon's side of a producer's string table.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use nrt_trace_abi::layout::{StringTableLayout, strings};
 use nrt_trace_abi::{ABI_VERSION, SEQ_MAX};
@@ -39,10 +39,29 @@ impl StringReader {
         ))
     }
 
+    /// Reads a table that an earlier daemon made, from its first name on. Nothing of it is believed but its size.
+    ///
+    /// # Errors
+    /// Another size or unsealed ([`memfd::check`]), [`ShmError::BadSize`]; out of address space.
+    pub fn adopt(fd: impl AsFd, bytes: u64) -> Result<Self, ShmError> {
+        let layout = StringTableLayout::new(bytes).ok_or(ShmError::BadSize { bytes })?;
+        memfd::check(&fd, bytes)?;
+        Ok(Self {
+            mapping: ReadMapping::map(&fd, bytes)?,
+            cursor: StringCursor::new(layout),
+        })
+    }
+
     /// Calls `sink(id, bytes, nc)` for each entry published since the last call. The caller checks that the bytes are
     /// UTF-8 and that the id is their hash.
     pub fn poll(&mut self, sink: impl FnMut(u64, &[u8], u64)) {
         self.cursor.poll(self.mapping.words(), sink);
+    }
+
+    /// Entries that the producer claimed, as it says.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.mapping.words()[strings::ENTRIES].get()
     }
 
     /// Names that found no room, as the producer counts them; no more than can be counted in earnest.

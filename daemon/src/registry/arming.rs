@@ -187,7 +187,7 @@ impl Registry {
         }
         self.write_down();
         for id in std::mem::take(&mut self.to_lend) {
-            let Some(producer) = self.producers.get_mut(&id) else {
+            let Some(producer) = self.producers.get(&id) else {
                 continue;
             };
             let Phase::Arming { run, generation } = producer.phase else {
@@ -203,7 +203,12 @@ impl Registry {
                 generation,
                 segment_bytes: segment.bytes(),
             };
-            if producer.send_segment(&arm, segment.clone()) == Link::Down {
+            let segment = segment.clone();
+            self.keep_rings(id, &segment);
+            let Some(producer) = self.producers.get_mut(&id) else {
+                continue;
+            };
+            if producer.send_segment(&arm, segment) == Link::Down {
                 self.connection_lost(id);
             } else {
                 step::at("lend:sent");

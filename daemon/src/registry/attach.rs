@@ -254,8 +254,14 @@ impl Registry {
             tracing::warn!(pid = peer.pid, "can't watch a process: {errno}");
             return;
         }
+        self.note_table(
+            &mut producer,
+            &strings_fd,
+            self.config.budgets.string_table_bytes,
+        );
         if let Some(earlier) = self.producers.remove(&id) {
             producer.came_back(&earlier);
+            self.keep_tables_of(earlier, &mut producer);
         } else {
             self.next.producer += 1;
         }

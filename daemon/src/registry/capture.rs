@@ -139,7 +139,7 @@ impl Registry {
         run.cancel_fetch();
         for (producer, mut share) in run.shares {
             if let Some(segment) = share.release(producer) {
-                self.memory.free(segment);
+                self.free(segment);
             }
             self.retire(producer);
             self.reconcile(producer);

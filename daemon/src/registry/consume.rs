@@ -10,7 +10,7 @@ use crate::drain::fetch::FetchJob;
 use crate::drain::slot::FetchSlot;
 use crate::run::error::RunError;
 use crate::run::request::FetchSpec;
-use crate::run::share::Writers;
+use crate::run::share::Share;
 use crate::run::{Run, scope_name};
 
 impl Registry {
@@ -111,17 +111,14 @@ impl Registry {
         step::at("commit:moved");
         let (id, shares): (u64, Vec<u32>) = (run.id, run.shares.keys().copied().collect());
         shares.into_iter().for_each(|share| self.let_go(id, share));
+        let ended: Vec<u32> = self.ended().collect();
         let Some(run) = self.run_mut(id) else {
             return Ok(());
         };
         // Who ended, left nothing, and was told of in full need not be told of again in every later fetch.
+        let told = told.into_iter().filter(|producer| ended.contains(producer));
         let done: Vec<u32> = told
-            .into_iter()
-            .filter(|producer| {
-                run.shares.get(producer).is_some_and(|share| {
-                    share.writers == Writers::Ended && share.segment().is_none()
-                })
-            })
+            .filter(|producer| run.shares.get(producer).is_some_and(Share::is_empty))
             .collect();
         for producer in &done {
             run.shares.remove(producer);
@@ -145,7 +142,7 @@ impl Registry {
             && let Some(segment) = share.release(producer)
         {
             tracing::debug!(producer, bytes = segment.bytes(), "rings freed");
-            self.memory.free(segment);
+            self.free(segment);
         }
     }
 

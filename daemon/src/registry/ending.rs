@@ -1,12 +1,13 @@
 //! Connections that close, processes that end, words that can't be; and the budgets of what they leave.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use nrt_trace_ring::Impossible;
 
 use super::Registry;
 use super::arming::close_gates;
-use super::producer::{Life, Phase};
+use super::producer::{Life, Phase, Producer};
 use crate::run::scope_name;
 use crate::run::share::{Writers, total};
 
@@ -106,6 +107,12 @@ impl Registry {
         self.settle_waits(Instant::now());
     }
 
+    /// Producers that have ended, or let go of the connection.
+    pub(super) fn ended(&self) -> impl Iterator<Item = u32> {
+        let ended = |producer: &&Producer| matches!(producer.life, Life::Dead | Life::Detached);
+        (self.producers.values().filter(ended)).map(|producer| producer.id)
+    }
+
     /// Forgets a producer that has ended and of which no run holds anything.
     pub(super) fn retire(&mut self, id: u32) {
         let ended = self
@@ -115,7 +122,9 @@ impl Registry {
         if !ended || self.runs.iter().any(|run| run.shares.contains_key(&id)) {
             return;
         }
-        if let Some(producer) = self.producers.remove(&id) {
+        if let Some(mut producer) = self.producers.remove(&id) {
+            self.to_forget.append(&mut producer.tables);
+            self.changed = true;
             if self.former.len() == MAX_FORMER {
                 self.former.pop_front();
             }
@@ -125,10 +134,11 @@ impl Registry {
 
     /// Holds what ended processes leave to its budget: the oldest gives way.
     pub(super) fn keep_budgets(&mut self) {
+        let ended: BTreeSet<u32> = self.ended().collect();
         let mut held = Vec::new();
         for run in &self.runs {
             for (id, share) in &run.shares {
-                if let (Writers::Ended, Some(segment)) = (share.writers, share.segment()) {
+                if let Some(segment) = share.segment().filter(|_| ended.contains(id)) {
                     held.push((*id, run.id, segment.resident_bytes()));
                 }
             }
@@ -158,12 +168,13 @@ impl Registry {
 
     /// Bounds what is kept of producers that ended with nothing to read.
     fn forget_untold(&mut self) {
+        let ended: BTreeSet<u32> = self.ended().collect();
         let mut gone = Vec::new();
         for run in &mut self.runs {
             let untold: Vec<u32> = run
                 .shares
                 .iter()
-                .filter(|(_, share)| share.writers == Writers::Ended && share.segment().is_none())
+                .filter(|(id, share)| ended.contains(id) && share.is_empty())
                 .map(|(id, _)| *id)
                 .collect();
             let excess = untold.len().saturating_sub(MAX_UNTOLD);

@@ -11,6 +11,7 @@
 //! | `filter` | what a run captures, changed while it goes on |
 //! | `own` | captures that a process asks for itself |
 //! | `consume` | fetch and commit, and letting go of what was consumed |
+//! | `keep` | memory that outlives this daemon, and its end |
 //! | `resume` | going on where an earlier daemon stopped |
 //! | `answers` | status and lists |
 //!
@@ -26,6 +27,7 @@ pub(crate) mod command;
 mod consume;
 mod ending;
 mod filter;
+mod keep;
 mod own;
 mod producer;
 mod resume;
@@ -45,16 +47,18 @@ use rustix::time::Timespec;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::drain::fetch::Machine;
+use crate::drain::segment::Segment;
 use crate::handshake::CommandLines;
 use crate::host::{CPrograms, Members};
 use crate::listen::StartError;
 use crate::memory::Memory;
 use crate::run::Run;
-use crate::state::StateFile;
+use crate::state::{FromManager, StateFile, Store};
 use crate::strings::Names;
 use attach::Visitor;
 use capture::Wait;
 use command::{Command, Handle};
+use keep::KeptTable;
 use producer::{Life, Link, Phase, Producer};
 
 /// Time between two rounds of what has no deadline: budgets, forgotten runs.
@@ -94,6 +98,11 @@ pub(crate) struct Registry {
     state: Option<StateFile>,
     /// Whether that is out of date.
     changed: bool,
+    /// What the service manager keeps for a next daemon.
+    store: Store,
+    /// Rings to be freed, and tables of names that nobody need keep, once no record names them.
+    to_free: Vec<Arc<Segment>>,
+    to_forget: Vec<KeptTable>,
     /// Producers whose rings are made, and to be sent at the end of this round.
     to_lend: Vec<u32>,
     boot_id: String,
@@ -171,6 +180,8 @@ pub(crate) struct Parts {
     pub c_programs: CPrograms,
     /// The producer socket.
     pub listener: OwnedFd,
+    /// The service manager, and what it handed over.
+    pub manager: FromManager,
 }
 
 impl Registry {
@@ -190,6 +201,7 @@ impl Registry {
             members,
             c_programs,
             listener,
+            manager,
         } = parts;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         epoll::add(&epoll, &listener, Source::Listener.data(), EventFlags::IN).map_err(failed)?;
@@ -202,9 +214,16 @@ impl Registry {
         .map_err(failed)?;
         let state =
             (config.resume && !config.embedded).then(|| StateFile::in_folder(&config.state_dir));
+        let store = match state {
+            Some(_) => Store::new(manager),
+            None => Store::unused(manager),
+        };
         let mut registry = Self {
             state,
             changed: false,
+            store,
+            to_free: Vec::new(),
+            to_forget: Vec::new(),
             to_lend: Vec::new(),
             boot_id: resume::boot_id(),
             config,
@@ -259,6 +278,7 @@ impl Registry {
             if self.changed {
                 self.write_down();
             }
+            self.store.flush();
         }
         self.close_all();
     }
@@ -297,7 +317,12 @@ impl Registry {
             // Whoever asked and went away needs no answer.
             Command::Fetch(spec, reply) => drop(reply.send(self.begin_fetch(&spec))),
             Command::Commit(fetch_id, reply) => drop(reply.send(self.commit(fetch_id))),
-            Command::Status(reply) => drop(reply.send(Ok(self.status()))),
+            Command::Status(reply) => {
+                if !self.to_free.is_empty() {
+                    self.write_down(); // what was let go is not counted any more
+                }
+                drop(reply.send(Ok(self.status())));
+            }
             Command::Producers(token, reply) => drop(reply.send(Ok(self.list(token.as_deref())))),
             Command::Names(reply) => drop(reply.send(Ok(self.name_tables()))),
             Command::Introduce(id, line) => self.introduced(id, Some(line)),
@@ -324,6 +349,7 @@ impl Registry {
             .chain(self.visitors.values().map(|visitor| visitor.until))
             .chain(self.waits.iter().map(|wait| wait.until))
             .chain(self.deaf_until)
+            .chain(self.store.has_mail().then_some(now + MAIL))
             .chain([self.next_round]);
         let left = due
             .min()

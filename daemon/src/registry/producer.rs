@@ -12,6 +12,7 @@ use nrt_trace_shm::control::ControlPage;
 use nrt_trace_shm::socket::Peer;
 use nrt_trace_shm::{ShmError, socket};
 
+use super::keep::KeptTable;
 use crate::drain::segment::Segment;
 use crate::handshake::KernelFacts;
 use crate::run::Run;
@@ -122,6 +123,8 @@ pub(crate) struct Producer {
     pub phase: Phase,
     /// Whether its words were impossible.
     pub quarantined: bool,
+    /// Its tables of names, where the service manager keeps them: the one it has, and perhaps an earlier one.
+    pub(super) tables: Vec<KeptTable>,
     /// Messages that no honest library sends.
     pub strikes: u32,
     outbox: VecDeque<(Vec<u8>, Descriptors)>,
@@ -189,6 +192,7 @@ impl Producer {
             life: Life::Attached,
             phase: Phase::Idle,
             quarantined: false,
+            tables: Vec::new(),
             strikes: 0,
             outbox: VecDeque::new(),
         }
@@ -217,6 +221,7 @@ impl Producer {
             life: Life::Away { until },
             phase: Phase::Idle,
             quarantined: false,
+            tables: Vec::new(),
             strikes: 0,
             outbox: VecDeque::new(),
         }
@@ -232,6 +237,7 @@ impl Producer {
             }),
             start_ticks: self.start_ticks,
             ended: matches!(self.life, Life::Dead | Life::Detached),
+            tables: self.tables.iter().map(|table| table.record).collect(),
         }
     }
 

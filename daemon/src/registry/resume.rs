@@ -11,6 +11,7 @@
 //! number and every other word of its header, from the same user and, where both are known, the same pid. Runs that
 //! a process asked for itself are not written down: they end with the connection.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +26,7 @@ use rustix::event::epoll::{self, EventFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::attach::ORPHAN_KEEP_S;
+use super::keep::take_tables;
 use super::producer::{Life, Phase, Producer};
 use super::{Registry, Source};
 use crate::drain::segment::Segment;
@@ -40,6 +42,7 @@ impl Registry {
     /// Writes down what a next daemon needs. Before a promise is given, and after each change.
     pub(super) fn write_down(&mut self) {
         self.changed = false;
+        let mut held = BTreeSet::new();
         let state = self.state.is_some().then(|| self.record());
         if let (Some(file), Some(state)) = (&mut self.state, state) {
             if state.runs.is_empty() {
@@ -47,7 +50,9 @@ impl Registry {
             } else {
                 file.save(&state);
             }
+            held.extend(state.producers.iter().filter_map(id_of));
         }
+        self.after_record(&held);
     }
 
     fn record(&self) -> State {
@@ -70,22 +75,33 @@ impl Registry {
 
     /// Takes up what an earlier daemon left.
     pub(super) fn take_up(&mut self) {
-        let Some(file) = &self.state else { return };
-        let state = match file.load() {
-            Found::Nothing => return,
+        if let Some(state) = self.load() {
+            self.go_on_from(state);
+        }
+        self.store.give_up_rest();
+    }
+
+    /// What an earlier daemon wrote down, if it is of use.
+    fn load(&self) -> Option<State> {
+        let state = match self.state.as_ref()?.load() {
+            Found::Nothing => return None,
             Found::Aside { why, place } => {
                 tracing::warn!(
                     aside = place.map(|place| place.display().to_string()),
                     "what an earlier daemon wrote down is of no use: {why}"
                 );
-                return;
+                return None;
             }
             Found::State(state) => *state,
         };
         if state.boot_id != self.boot_id {
             tracing::info!("an earlier daemon's runs ended with the machine's last boot");
-            return;
+            return None;
         }
+        Some(state)
+    }
+
+    fn go_on_from(&mut self, state: State) {
         self.next.producer = self.next.producer.max(state.next_producer);
         self.next.generation = state.generation;
         for record in &state.runs {
@@ -94,13 +110,17 @@ impl Registry {
                 None => tracing::warn!(run = record.id, "a run was written down wrongly"),
             }
         }
-        for record in state.producers {
-            self.await_return(record);
-        }
+        let gone: Vec<_> = (state.producers.into_iter())
+            .filter_map(|record| self.await_return(record))
+            .collect();
         // A part of nobody: its producer was not written down.
         let known: Vec<u32> = self.producers.keys().copied().collect();
         for run in &mut self.runs {
             run.shares.retain(|id, _| known.contains(id));
+        }
+        self.adopt_kept();
+        for (id, life) in gone {
+            self.lose_away(id, life);
         }
         for run in &self.runs {
             let (run, scope, parts) = (run.id, scope_name(&run.token), run.shares.len());
@@ -111,24 +131,29 @@ impl Registry {
         ids.into_iter().for_each(|id| self.retire(id));
     }
 
-    /// Notes a process of an earlier daemon, which is expected to come back.
-    fn await_return(&mut self, record: ProducerRecord) {
+    /// Notes a process of an earlier daemon, which is expected to come back; if it has ended, that is the answer.
+    fn await_return(&mut self, record: ProducerRecord) -> Option<(u32, Life)> {
         let shared = |id| {
             let (page, _) = ControlPage::create(id).ok()?;
             let (names, _) = StringReader::create(4096).ok()?;
             Some((page, names))
         };
-        let Some(info) = record.info else { return };
+        let info = record.info?;
         let id = info.producer_id;
         let Some((page, names)) = shared(id) else {
             tracing::warn!(producer = id, "no room for a process of an earlier daemon");
-            return;
+            return None;
         };
-        let names = Arc::new(ProducerNames::new(names));
+        let (tables, kept) = take_tables(&mut self.store, &record.tables, &self.names);
+        let names = Arc::new(kept.unwrap_or_else(|| ProducerNames::new(names)));
         let pidfd = info.pid.and_then(|pid| alive(pid, record.start_ticks));
         let until = Instant::now() + Duration::from_secs(ORPHAN_KEEP_S.into());
         let mut producer = Producer::away(info, record.start_ticks, until, Arc::new(page), names);
-        let gone = record.ended || pidfd.is_none();
+        let gone = match &pidfd {
+            None => Some(Life::Dead),
+            Some(_) => record.ended.then_some(Life::Detached),
+        };
+        producer.tables = tables;
         producer.pidfd = pidfd;
         if let Some(pidfd) = &producer.pidfd {
             let source = Source::Process(id).data();
@@ -136,9 +161,7 @@ impl Registry {
             let _unwatched = epoll::add(&self.epoll, pidfd, source, EventFlags::IN);
         }
         self.producers.insert(id, producer);
-        if gone {
-            self.lose_away(id, Life::Dead);
-        }
+        gone.map(|life| (id, life))
     }
 
     /// Which producer of an earlier daemon it is: the one whose memory it hands back; or the same process, of which that
@@ -153,15 +176,16 @@ impl Registry {
             .filter_map(|file| memfd::identity(file).ok())
             .collect();
         let owns = |id: u32, share: &Share| {
-            let away = share.away()?;
+            let file = share.expected()?;
             let producer = self.producers.get(&id)?;
             let itself = producer.uid == peer.uid
                 && (producer.pid().is_none() || producer.pid() == peer.pid)
-                && handed.contains(&(away.file.device, away.file.inode));
+                && matches!(producer.life, Life::Away { .. })
+                && handed.contains(&(file.device, file.inode));
             itself.then_some(id)
         };
         let shares = || self.runs.iter().flat_map(|run| &run.shares);
-        let has_away = |id| shares().any(|(of, share)| *of == id && share.away().is_some());
+        let has_away = |id| shares().any(|(of, share)| *of == id && share.expected().is_some());
         let is_same = |producer: &&Producer| {
             matches!(producer.life, Life::Away { .. })
                 && producer.is_process(peer, start_ticks)
@@ -183,7 +207,7 @@ impl Registry {
             })
             .map(|producer| producer.id);
         if let Some(id) = old {
-            self.lose_away(id, Life::Detached);
+            self.lose_away(id, Life::Dead);
         }
     }
 
@@ -197,7 +221,21 @@ impl Registry {
             let Some(share) = run.shares.get_mut(&id) else {
                 continue;
             };
-            let Some(away) = share.away() else { continue };
+            let Some(away) = share.away() else {
+                // The service manager kept it, or it is let go.
+                let generation = share.segment().map(|segment| segment.generation());
+                let open = generation == Some(hello.armed_generation);
+                share.process_returns(open);
+                if let (true, Some(generation), Some(producer)) =
+                    (open, generation, self.producers.get_mut(&id))
+                {
+                    producer.phase = Phase::Open {
+                        run: run.id,
+                        generation,
+                    };
+                }
+                continue;
+            };
             let at = files
                 .iter()
                 .position(|(file, _)| *file == (away.file.device, away.file.inode));
@@ -249,10 +287,13 @@ impl Registry {
         }
         producer.end(life);
         let pid = producer.pid();
-        let mut events = 0;
+        producer.names.close(&self.names);
+        let (mut events, mut runs) = (0, Vec::new());
         for run in &mut self.runs {
             if let Some(share) = run.shares.get_mut(&id) {
                 events += share.give_up_away(id);
+                share.process_is_gone();
+                runs.push(run.id);
             }
         }
         if events > 0 {
@@ -263,6 +304,7 @@ impl Registry {
                 "a process does not come back, and it alone had its rings: its unread events are lost, these at least"
             );
         }
+        runs.into_iter().for_each(|run| self.let_go(run, id));
         self.changed = true;
         self.retire(id);
     }
@@ -276,6 +318,10 @@ impl Registry {
         late.into_iter()
             .for_each(|id| self.lose_away(id, Life::Detached));
     }
+}
+
+fn id_of(record: &ProducerRecord) -> Option<u32> {
+    Some(record.info.as_ref()?.producer_id)
 }
 
 fn record_of_run(run: &Run) -> RunRecord {

@@ -103,6 +103,11 @@ impl Share {
         self.segment.as_ref()
     }
 
+    /// Whether nothing is left of it but its accounts.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segment.is_none() && self.away.is_none()
+    }
+
     /// NC indices that have, or had, a ring.
     pub(crate) fn ncs(&self) -> Vec<u32> {
         let live = self

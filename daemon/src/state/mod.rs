@@ -4,15 +4,18 @@
 //! |---|---|
 //! | `record` | what is written |
 //! | `file` | the file: written as a whole or not at all, and looked at with suspicion |
+//! | `store` | descriptors that the service manager keeps |
 //!
-//! The rings themselves are in no file. Their producers keep the descriptors and hand them back to the next daemon, which
-//! takes only what this record names.
+//! The rings themselves are not in the record. Their producers keep the descriptors and hand them back to the next daemon,
+//! and the service manager keeps them where there is one. Taken is only what this record names.
 
 mod file;
 mod record;
+mod store;
 
 pub(crate) use file::{Found, StateFile};
 pub(crate) use record::{
     AskedRecord, FileId, PastFilterRecord, ProducerRecord, RingRecord, RunRecord, ShareRecord,
-    State,
+    State, TableRecord,
 };
+pub(crate) use store::{FromManager, Store};

@@ -175,4 +175,24 @@ pub(crate) struct ProducerRecord {
     /// Whether it had ended.
     #[prost(bool, tag = "3")]
     pub ended: bool,
+    /// Its tables of names that the service manager keeps.
+    #[prost(message, repeated, tag = "4")]
+    pub tables: Vec<TableRecord>,
+}
+
+/// A table of names.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct TableRecord {
+    /// Its number: none is used twice.
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// Device of the anonymous file.
+    #[prost(uint64, tag = "2")]
+    pub device: u64,
+    /// Its inode.
+    #[prost(uint64, tag = "3")]
+    pub inode: u64,
+    /// Its size.
+    #[prost(uint64, tag = "4")]
+    pub bytes: u64,
 }

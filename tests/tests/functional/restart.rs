@@ -9,13 +9,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Kills the daemon.
-fn kill_daemon(host: &mut Host) {
+pub(crate) fn kill_daemon(host: &mut Host) {
     let pid = Pid::from_raw(host.daemon_pid().cast_signed()).expect("a pid");
     kill_process(pid, Signal::KILL).expect("the daemon is there");
     assert_eq!(host.wait_daemon(), None);
 }
 
-fn state_of(host: &Host, pid: u32) -> Option<String> {
+pub(crate) fn state_of(host: &Host, pid: u32) -> Option<String> {
     let answer = host.tracectl(&["producers", "--format", "json"]).ok();
     let answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
     let listed = answer["producers"].as_array().expect("a list").iter();
@@ -24,7 +24,7 @@ fn state_of(host: &Host, pid: u32) -> Option<String> {
 }
 
 /// Waits until a process is in the state that lists show.
-fn until_state(host: &Host, pid: u32, wanted: &str) {
+pub(crate) fn until_state(host: &Host, pid: u32, wanted: &str) {
     until(&format!("process {pid} to be {wanted}"), || {
         state_of(host, pid)
             .filter(|state| state == wanted)
@@ -32,24 +32,24 @@ fn until_state(host: &Host, pid: u32, wanted: &str) {
     });
 }
 
-fn numbers(document: &Document) -> Vec<u64> {
+pub(crate) fn numbers(document: &Document) -> Vec<u64> {
     payload::numbers(&document.events)
         .remove(&0)
         .unwrap_or_default()
 }
 
-fn range(numbers: RangeInclusive<u64>) -> Vec<u64> {
+pub(crate) fn range(numbers: RangeInclusive<u64>) -> Vec<u64> {
     numbers.collect()
 }
 
 /// The sum of a field over all rings of the host's run.
-fn sum(host: &Host, field: &str) -> u64 {
+pub(crate) fn sum(host: &Host, field: &str) -> u64 {
     let status = host.status();
     let rings = status["runs"][0]["rings"].as_array().expect("rings").iter();
     rings.map(|ring| ring[field].as_u64().unwrap()).sum()
 }
 
-fn emit(probe: &mut Running, events: u64) {
+pub(crate) fn emit(probe: &mut Running, events: u64) {
     let answer = probe.ask("go");
     assert_eq!(answer, format!("{{\"recorded\":{events},\"refused\":0}}\n"));
 }

@@ -121,6 +121,15 @@ impl Share {
         self.away.as_ref()
     }
 
+    /// Which memory its process is expected to hand back, if the process is not there.
+    pub(crate) fn expected(&self) -> Option<FileId> {
+        match (&self.away, &self.segment) {
+            (Some(away), _) => Some(away.file),
+            (None, Some(segment)) => segment.file_id(),
+            (None, None) => None,
+        }
+    }
+
     /// Takes its memory back; `open` says whether its process goes on writing.
     pub(crate) fn come_back(&mut self, segment: Arc<Segment>, open: bool) {
         self.segment = Some(segment);
@@ -130,6 +139,33 @@ impl Share {
             Writers::Quiescent
         };
         self.away = None;
+    }
+
+    /// Takes its memory over without its process, which may still be writing it if it could when that was written down.
+    pub(crate) fn found(&mut self, segment: Arc<Segment>) {
+        let quiet = self.away.take().is_some_and(|away| away.quiet);
+        self.segment = Some(segment);
+        self.writers = if quiet {
+            Writers::Quiescent
+        } else {
+            Writers::Away
+        };
+    }
+
+    /// Its process, whose memory was found without it, is there: `open` says whether it goes on writing.
+    pub(crate) fn process_returns(&mut self, open: bool) {
+        if open {
+            self.writers = Writers::Open;
+        } else if self.writers == Writers::Away {
+            self.writers = Writers::Quiescent;
+        }
+    }
+
+    /// Its process does not come back.
+    pub(crate) fn process_is_gone(&mut self) {
+        if self.writers == Writers::Away {
+            self.writers = Writers::Ended;
+        }
     }
 
     /// Gives up memory that will not come back: what was claimed when it was last written down, and not delivered, is
