@@ -20,6 +20,9 @@ use crate::wait::until;
 /// Cargo puts its folders into the loader's path, where a library of an earlier build may lie.
 const FOREIGN_VARIABLES: [&str; 5] = ["NRT_", "NEURON_", "RANK", "CLAP", "LD_LIBRARY_PATH"];
 
+/// Keys of a daemon that waits for as long as a busy machine may need.
+pub const PATIENT: &str = "arm_timeout_ms = 10000\ndisarm_timeout_ms = 10000\n";
+
 /// The host.
 #[derive(Debug)]
 pub struct Host {
@@ -91,10 +94,20 @@ impl Host {
         self.daemon = Some(child);
     }
 
-    /// The daemon's command, not started.
+    /// The daemon's command, not started. Unless a configuration is among the arguments, it has one that lets a busy
+    /// machine take its time: no process must look as if it did not answer.
+    ///
+    /// # Panics
+    ///
+    /// If the configuration can't be written.
     #[must_use]
     pub fn daemon_command(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&artifacts().traced);
+        if !arguments.contains(&"--config") {
+            let patient = self.path("patient.toml");
+            fs::write(&patient, PATIENT).expect("the folder can be written");
+            command.arg("--config").arg(patient);
+        }
         command.args(arguments);
         command
     }
@@ -215,10 +228,26 @@ impl Host {
         command
     }
 
-    /// Starts a probe that emits a batch for each line it is given, and waits until it is attached.
+    /// Starts a probe that emits a batch for each line it is given, and waits until it is attached, and armed where a
+    /// run covers it.
+    ///
+    /// # Panics
+    ///
+    /// If it ends.
     #[must_use]
     pub fn interactive_probe(&self, arguments: &[&str]) -> Running {
-        let probe = Running::start(self.probe_command(&[&["--interactive"], arguments].concat()));
+        self.interactive(self.probe_command(&[&["--interactive"], arguments].concat()))
+    }
+
+    /// As [`Host::interactive_probe`], by a command of the caller's making that has `--interactive`.
+    ///
+    /// # Panics
+    ///
+    /// If it ends.
+    #[must_use]
+    pub fn interactive(&self, command: Command) -> Running {
+        let mut probe = Running::start(command);
+        assert_eq!(probe.read_line(), "ready\n");
         let pid = probe.pid();
         until("the probe to attach", || {
             self.attached().contains(&pid).then_some(())

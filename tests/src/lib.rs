@@ -38,6 +38,6 @@ pub mod wait;
 pub use artifacts::{Artifacts, artifacts};
 pub use compile::{Link, compile};
 pub use document::{Document, Event};
-pub use host::Host;
+pub use host::{Host, PATIENT};
 pub use run::{Ended, Running, run};
 pub use wait::until;

@@ -1,6 +1,7 @@
 //! A small traced program: emits numbered events with a checksum, and ends as it is told.
 //!
-//! It prints one line of JSON for every batch of events: `{"recorded":n,"refused":m}`.
+//! It prints one line of JSON for every batch of events: `{"recorded":n,"refused":m}`; before the first, if it is
+//! interactive, `ready`, once it has attached.
 
 #![forbid(unsafe_code)]
 
@@ -84,6 +85,7 @@ fn run(cli: &Cli, tracer: Tracer) -> io::Result<()> {
         drop(tracer.span(EventType::ExecuteApi, cli.nc.0[0], [id.0, 0, 0, 0, 0]));
     }
     if cli.interactive {
+        writeln!(io::stdout(), "ready")?;
         for (batch, line) in (0..).zip(io::stdin().lock().lines()) {
             line?;
             emit_batch(cli, tracer, batch)?;

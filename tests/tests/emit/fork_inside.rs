@@ -1,7 +1,7 @@
 //! A fork in a signal handler that interrupted an emit, at any of its instructions.
 
 use nrt_trace_tests::control::Control;
-use nrt_trace_tests::{Host, Link, Running, compile};
+use nrt_trace_tests::{Host, Link, PATIENT, Running, compile};
 
 const CAP: u64 = 1024;
 
@@ -17,7 +17,11 @@ fn forks_at(arguments: &[&str]) {
         return;
     }
     let mut host = Host::new();
-    std::fs::write(host.path("traced.toml"), "default_cores = 1\n").unwrap();
+    std::fs::write(
+        host.path("traced.toml"),
+        format!("{PATIENT}default_cores = 1\n"),
+    )
+    .unwrap();
     host.start_daemon(&["--config", "traced.toml"]);
     let mut control = Control::connect(&host);
     control.start("t", CAP, 0);

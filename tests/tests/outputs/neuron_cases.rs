@@ -11,10 +11,7 @@ fn n01_who_emitted_nothing_is_named() {
     host.tracectl(&["start"]).ok();
     let mut silent = host.probe_command(&["--interactive", "--name", "silent"]);
     silent.env("NEURON_RT_NUM_CORES", "2");
-    let silent = nrt_trace_tests::Running::start(silent);
-    nrt_trace_tests::until("the silent one to attach", || {
-        host.attached().contains(&silent.pid()).then_some(())
-    });
+    let _silent = host.interactive(silent);
     let mut busy = host.probe_command(&["-n", "5", "--name", "busy"]);
     busy.env("NEURON_RT_NUM_CORES", "2");
     nrt_trace_tests::run(busy).ok();

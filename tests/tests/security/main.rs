@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use nrt_trace_tests::{Document, Host, Link, Running, compile, payload};
+use nrt_trace_tests::{Document, Host, Link, PATIENT, Running, compile, payload};
 
 /// What it has to be refused, at least: whichever line is missing was not tried.
 const TRIES: [&str; 16] = [
@@ -30,15 +30,22 @@ const TRIES: [&str; 16] = [
 #[test]
 fn s05_an_intruder_is_refused_and_spoils_only_its_own() {
     let mut host = Host::new();
-    fs::write(host.path("traced.toml"), "default_cores = 2\n").expect("a file");
-    let names = || fs::read_dir("/dev/shm").map_or(0, Iterator::count);
+    fs::write(
+        host.path("traced.toml"),
+        format!("{PATIENT}default_cores = 2\n"),
+    )
+    .expect("a file");
+    let names = || {
+        let all = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+        all.filter(|entry| entry.file_name().to_string_lossy().contains("nrt"))
+            .count()
+    };
     let before = names();
     host.start_daemon(&["--config", "traced.toml"]);
     let program = compile(&host, "tests/c/intruder.c", Link::Opened);
     host.tracectl(&["start", "--max-events-per-nc", "1024"])
         .ok();
-    let neighbour = host.probe_command(&["--interactive", "-n", "100"]);
-    let mut neighbour = Running::start(neighbour);
+    let mut neighbour = host.interactive_probe(&["-n", "100"]);
     assert!(neighbour.ask("").contains("\"recorded\":100"));
 
     let mut command = host.command(program);
