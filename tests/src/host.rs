@@ -262,12 +262,49 @@ impl Host {
     /// If the daemon does not say.
     #[must_use]
     pub fn attached(&self) -> Vec<u32> {
+        let listed = self.producers();
+        let pids = listed.iter().filter_map(|p| p["pid"].as_u64());
+        pids.filter_map(|pid| u32::try_from(pid).ok()).collect()
+    }
+
+    /// What `producers --format json` lists.
+    ///
+    /// # Panics
+    ///
+    /// If the daemon does not say.
+    #[must_use]
+    pub fn producers(&self) -> Vec<Value> {
         let answer = self.tracectl(&["producers", "--format", "json"]).ok();
-        let answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
-        let listed = answer["producers"].as_array().expect("a list").iter();
-        listed
-            .filter_map(|p| u32::try_from(p["pid"].as_u64()?).ok())
-            .collect()
+        let mut answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
+        match answer["producers"].take() {
+            Value::Array(listed) => listed,
+            other => panic!("{other} is no list"),
+        }
+    }
+
+    /// The state that lists show of a process: `attached`, `capturing` and so on; none if it is not listed.
+    ///
+    /// # Panics
+    ///
+    /// If the daemon does not say.
+    #[must_use]
+    pub fn state_of(&self, pid: u32) -> Option<String> {
+        let listed = self.producers();
+        let mine = listed
+            .iter()
+            .find(|p| p["pid"].as_u64() == Some(pid.into()));
+        Some(mine?["state"].as_str()?.to_owned())
+    }
+
+    /// Waits until a process is in the state that lists show.
+    ///
+    /// # Panics
+    ///
+    /// If the daemon does not say, or never says so.
+    pub fn until_state(&self, pid: u32, wanted: &str) {
+        until(&format!("process {pid} to be {wanted}"), || {
+            (self.state_of(pid)? == wanted).then_some(())
+        });
     }
 
     /// What `status --format json` says.

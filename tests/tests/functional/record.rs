@@ -177,7 +177,9 @@ fn after_its_duration_the_file_is_there_while_the_program_goes_on() {
     ];
     let recording = Running::start(host.tracectl_command(&record));
     until("the file", || host.path("t.json").exists().then_some(()));
-    assert_eq!(numbers_of_file(&host, "t.json").len(), 50);
+    // As many as a busy machine let it emit until then.
+    let numbers = numbers_of_file(&host, "t.json");
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
     recording.wait().ok(); // closes the program's standard input, which ends it
 }
 
@@ -186,11 +188,7 @@ fn without_a_command_the_host_is_recorded() {
     let host = Host::with_daemon();
     let mut probe = host.interactive_probe(&["-n", "500"]);
     let recording = Running::start(host.tracectl_command(&["record", "-o", "t.json"]));
-    until("the run to begin", || {
-        host.status()["runs"][0]["capturing"]
-            .as_bool()
-            .filter(|on| *on)
-    });
+    host.until_state(probe.pid(), "capturing");
     probe.ask("go");
     recording.signal(Signal::INT);
     let _said = recording.wait();

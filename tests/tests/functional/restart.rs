@@ -15,23 +15,6 @@ pub(crate) fn kill_daemon(host: &mut Host) {
     assert_eq!(host.wait_daemon(), None);
 }
 
-pub(crate) fn state_of(host: &Host, pid: u32) -> Option<String> {
-    let answer = host.tracectl(&["producers", "--format", "json"]).ok();
-    let answer: Value = serde_json::from_slice(&answer.stdout).expect("JSON");
-    let listed = answer["producers"].as_array().expect("a list").iter();
-    let mut mine = listed.filter(|p| p["pid"].as_u64() == Some(pid.into()));
-    Some(mine.next()?["state"].as_str()?.to_owned())
-}
-
-/// Waits until a process is in the state that lists show.
-pub(crate) fn until_state(host: &Host, pid: u32, wanted: &str) {
-    until(&format!("process {pid} to be {wanted}"), || {
-        state_of(host, pid)
-            .filter(|state| state == wanted)
-            .map(drop)
-    });
-}
-
 pub(crate) fn numbers(document: &Document) -> Vec<u64> {
     payload::numbers(&document.events)
         .remove(&0)
@@ -66,7 +49,7 @@ fn goes_on(end: impl Fn(&mut Host)) {
     end(&mut host);
     emit(&mut probe, 100);
     host.start_daemon(&[]);
-    until_state(&host, probe.pid(), "capturing");
+    host.until_state(probe.pid(), "capturing");
     emit(&mut probe, 100);
     let document = host.fetch();
     assert_eq!(numbers(&document), range(101..=400), "each once");
@@ -98,7 +81,7 @@ fn a_stopped_runs_unread_events_survive_a_kill() {
     host.tracectl(&["stop"]).ok();
     kill_daemon(&mut host);
     host.start_daemon(&[]);
-    until_state(&host, probe.pid(), "attached");
+    host.until_state(probe.pid(), "attached");
     assert_eq!(numbers(&host.fetch()), range(1..=100));
     // And then their memory is of no use to anybody.
     host.tracectl(&["start"]).ok();
@@ -116,7 +99,7 @@ fn overwritten_events_are_counted_across_a_restart() {
     kill_daemon(&mut host);
     (0..3).for_each(|_| emit(&mut probe, 1000));
     host.start_daemon(&[]);
-    until_state(&host, probe.pid(), "capturing");
+    host.until_state(probe.pid(), "capturing");
     assert_eq!(numbers(&host.fetch()), range(2977..=4000));
     assert_eq!(
         ["claimed", "delivered", "lost", "overwritten"].map(|field| sum(&host, field)),
@@ -138,8 +121,8 @@ fn a_process_that_ends_without_a_daemon_is_told_of_with_its_last_counts() {
     let pid = probe.pid();
     probe.wait().ok();
     host.start_daemon(&[]);
-    until_state(&host, other.pid(), "capturing");
-    until_state(&host, pid, "dead");
+    host.until_state(other.pid(), "capturing");
+    host.until_state(pid, "dead");
     assert_eq!(sum(&host, "delivered"), 110, "as it was last known");
     let ring = Control::connect(&host).fetch("").ring(pid);
     assert!(ring.events.is_empty());
@@ -184,7 +167,7 @@ fn a_torn_record_is_put_aside() {
     let whole = std::fs::read(&state).unwrap();
     std::fs::write(&state, &whole[..whole.len() - 1]).unwrap();
     host.start_daemon(&[]);
-    until_state(&host, probe.pid(), "attached");
+    host.until_state(probe.pid(), "attached");
     assert!(host.path("nrt-traced.aside-0").exists());
     assert!(
         host.daemon_log().contains("it is torn"),
@@ -207,12 +190,12 @@ fn killed_again_and_again_the_account_stays_exact() {
     // Without an end, at a rate at which rings wrap now and then.
     let probe = Running::start(host.probe_command(&["-n", "0", "--rate", "20000", "--linger"]));
     let pid = probe.pid();
-    until_state(&host, pid, "capturing");
+    host.until_state(pid, "capturing");
     let mut seen: Vec<u64> = Vec::new();
     for _ in 0..KILLS {
         kill_daemon(&mut host);
         host.start_daemon(&[]);
-        until_state(&host, pid, "capturing");
+        host.until_state(pid, "capturing");
         seen.extend(numbers(&host.fetch()));
         until("events", || (sum(&host, "unread") > 100).then_some(()));
     }
@@ -244,6 +227,6 @@ fn a_run_goes_on_after_many_others() {
     kill_daemon(&mut host);
     emit(&mut probe, 10);
     host.start_daemon(&[]);
-    until_state(&host, probe.pid(), "capturing");
+    host.until_state(probe.pid(), "capturing");
     assert_eq!(numbers(&host.fetch()), range(121..=140));
 }
