@@ -22,6 +22,10 @@ pub mod v1 {
     include!(concat!(env!("OUT_DIR"), "/nrt.trace.v1.rs"));
 }
 
+/// The `.proto` files as a serialized `google.protobuf.FileDescriptorSet`, for reflection.
+pub const FILE_DESCRIPTOR_SET: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/nrt.trace.v1.bin"));
+
 /// Version of the [`v1::TracePart`] stream, in [`v1::FetchBegin::format_version`].
 pub const FORMAT_VERSION: u32 = 1;
 

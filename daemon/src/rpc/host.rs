@@ -1,5 +1,6 @@
 //! The host monitor's calls.
 
+use nrt_trace_model::Status as NrtStatus;
 use nrt_trace_proto::v1;
 use prost::Message;
 use tokio::sync::mpsc;
@@ -28,7 +29,12 @@ pub(super) fn start(
         Ok(v1::HostRetention::Unspecified) => None,
         Ok(v1::HostRetention::Saturate) => Some(Retention::Saturate),
         Ok(v1::HostRetention::Ring) => Some(Retention::Ring),
-        Err(_) => return Err(Status::invalid_argument("an unknown retention")),
+        Err(_) => {
+            return Err(status::with_nrt(
+                Status::invalid_argument("an unknown retention"),
+                NrtStatus::Invalid,
+            ));
+        }
     };
     let wish = Wish {
         period_ms: request.period_ms,

@@ -3,13 +3,16 @@
 //! | file | what |
 //! |---|---|
 //! | `serve` | the server's threads, from listening to the end |
+//! | `authority`, `hpack` | what clients of unix sockets call the host, made acceptable |
 //! | `service` | one method for each RPC |
 //! | `strings` | the names, a page at a time |
 //! | `host` | the host monitor's calls |
 //! | `stream` | a fetch as a stream |
 //! | `status` | errors as gRPC statuses; the process's own figures |
 
+mod authority;
 mod host;
+mod hpack;
 mod serve;
 mod service;
 mod status;

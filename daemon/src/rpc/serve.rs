@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::Control;
+use super::authority::MendedAuthority;
 use crate::listen::StartError;
 
 /// How long open calls may still run when the server ends, and after that their tasks.
@@ -78,11 +79,19 @@ fn run(runtime: &Runtime, control: Control, listener: UnixListener, ending: ones
         let (sender, connections) = mpsc::channel(TAKEN);
         let accepting = tokio::spawn(accept(listener, sender));
         let (told, mut closing) = oneshot::channel();
+        let (health, health_service) = tonic_health::server::health_reporter();
+        health.set_serving::<TraceControlServer<Control>>().await;
         let server = tonic::transport::Server::builder()
             .add_service(TraceControlServer::new(control))
+            .add_service(health_service)
+            .add_service(described().build_v1().map_err(io::Error::other)?)
+            .add_service(described().build_v1alpha().map_err(io::Error::other)?)
             .serve_with_incoming_shutdown(ReceiverStream::new(connections), async {
                 // An owner that is gone wants the same as one that says so.
                 drop(ending.await);
+                health
+                    .set_not_serving::<TraceControlServer<Control>>()
+                    .await;
                 let _ = told.send(());
             });
         tokio::pin!(server);
@@ -102,14 +111,22 @@ fn run(runtime: &Runtime, control: Control, listener: UnixListener, ending: ones
     }
 }
 
+/// What reflection tells of: our services and the standard ones. Python's and older clients ask in its version v1alpha.
+fn described<'a>() -> tonic_reflection::server::Builder<'a> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(nrt_trace_proto::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+}
+
 /// Takes connections, with a pause when there are no descriptors: the listener stays readable.
 async fn accept(
     listener: tokio::net::UnixListener,
-    connections: mpsc::Sender<io::Result<UnixStream>>,
+    connections: mpsc::Sender<io::Result<MendedAuthority<UnixStream>>>,
 ) {
     loop {
         match listener.accept().await {
             Ok((connection, _)) => {
+                let connection = MendedAuthority::new(connection);
                 if connections.send(Ok(connection)).await.is_err() {
                     return;
                 }

@@ -37,11 +37,13 @@ pub(super) fn with_nrt(mut status: Status, nrt: NrtStatus) -> Status {
 
 /// The same for the host monitor's errors.
 pub(super) fn of_host_error(error: &HostError) -> Status {
-    let code = match error {
-        HostError::OtherSettings { .. } | HostError::Off => Code::FailedPrecondition,
-        HostError::Invalid(_) => Code::InvalidArgument,
+    let (code, nrt) = match error {
+        HostError::OtherSettings { .. } | HostError::Off => {
+            (Code::FailedPrecondition, NrtStatus::Failure)
+        }
+        HostError::Invalid(_) => (Code::InvalidArgument, NrtStatus::Invalid),
     };
-    Status::new(code, error.to_string())
+    with_nrt(Status::new(code, error.to_string()), nrt)
 }
 
 /// Why a stream ends early.

@@ -1,5 +1,6 @@
 //! `GetStrings`: the merged table of names, a page at a time.
 
+use nrt_trace_model::Status as NrtStatus;
 use nrt_trace_proto::v1;
 use tonic::Status;
 
@@ -31,7 +32,7 @@ pub(super) async fn get(
     // Reading a table that was just filled takes a while, which is no business of the threads that serve everybody.
     tokio::task::spawn_blocking(move || page(&tables, &request))
         .await
-        .map_err(|error| Status::internal(error.to_string()))
+        .map_err(|error| status::with_nrt(Status::internal(error.to_string()), NrtStatus::Failure))
 }
 
 fn page((names, tables): &NameTables, request: &v1::GetStringsRequest) -> v1::GetStringsResponse {

@@ -131,7 +131,7 @@ fn a_producer_that_does_not_answer_is_told_of_and_armed_when_it_does() {
     let (fake, honest) = (Fake::attach(&host, "slow"), Fake::attach(&host, "quick"));
     fake.answer(Answer::Mute);
     let request = v1::StartRequest {
-        arm_timeout_ms: Some(20),
+        arm_timeout_ms: Some(2000),
         ..host_run(64)
     };
     let answer = host.start(request).unwrap();
@@ -273,7 +273,7 @@ fn a_stop_does_not_wait_for_ever_and_says_for_whom_it_did_not() {
 
     // A new start finds it still silent; one answer later everything is as if it had never been away.
     let request = v1::StartRequest {
-        arm_timeout_ms: Some(20),
+        arm_timeout_ms: Some(2000),
         ..host_run(64)
     };
     let answer = host.start(request).unwrap();

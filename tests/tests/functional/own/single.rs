@@ -1,7 +1,9 @@
 //! One process, a daemon, nobody else.
 
 use nrt_trace_tests::payload::numbers;
+use nrt_trace_tests::wait::stop;
 use nrt_trace_tests::{Host, Link, compile, run, until};
+use rustix::process::Signal;
 
 use super::{FAILURE, INVALID, Own, SUCCESS, TIMEOUT, document};
 
@@ -348,7 +350,7 @@ fn a_capture_ends_with_its_process() {
     let mut own = Own::new(&host);
     own.does(&[("start", SUCCESS), ("emit 100", "100")]);
     assert_ne!(host.status()["reserved_bytes"], 0);
-    own.0.signal(rustix::process::Signal::KILL);
+    own.0.signal(Signal::KILL);
     until("the memory to be freed", || {
         let status = host.status();
         (status["reserved_bytes"] == 0 && status["resident_bytes"] == 0).then_some(())
@@ -443,14 +445,14 @@ fn more_cores_than_there_can_be_are_refused_by_number() {
 fn a_daemon_that_does_not_answer_is_a_timeout() {
     let host = Host::with_daemon();
     let daemon = rustix::process::Pid::from_raw(host.daemon_pid().cast_signed()).unwrap();
-    let signal = |signal| rustix::process::kill_process(daemon, signal).unwrap();
+    let go_on = || rustix::process::kill_process(daemon, Signal::CONT).unwrap();
     let mut own = Own::new(&host);
     until("the process to attach", || {
         host.attached().contains(&own.0.pid()).then_some(())
     });
-    signal(rustix::process::Signal::STOP);
+    stop(daemon);
     own.does(&[("start 1024", TIMEOUT), ("emit 1", "0"), ("fetch", FAILURE)]);
-    signal(rustix::process::Signal::CONT);
+    go_on();
     // A machine that is busy may let it time out again.
     let begin = |own: &mut Own| {
         until("a start", || {
@@ -460,9 +462,9 @@ fn a_daemon_that_does_not_answer_is_a_timeout() {
     begin(&mut own);
     own.does(&[("emit 2", "2")]);
     assert_eq!(own.numbers(), [2, 3]);
-    signal(rustix::process::Signal::STOP);
+    stop(daemon);
     own.does(&[("stop", TIMEOUT), ("fetch", FAILURE), ("stop", FAILURE)]);
-    signal(rustix::process::Signal::CONT);
+    go_on();
     begin(&mut own);
     own.does(&[("emit 1", "1"), ("stop", SUCCESS)]);
     until("the memory to be freed", || {

@@ -1,0 +1,140 @@
+//! The control API as stock gRPC clients see it over the unix socket: Python's, Node's, and one that knows nothing but what
+//! the server's reflection tells.
+//!
+//! `.ci/clients` installs them; without them these tests fail and say so.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a failed assumption fails the test"
+)]
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use nrt_trace_tests::{Host, Running, artifacts};
+use serde_json::{Value, json};
+
+mod reflection;
+
+/// Where `.ci/clients` puts what it installs.
+fn installed(name: &str) -> PathBuf {
+    let path = artifacts().workspace.join("target/clients").join(name);
+    assert!(path.is_dir(), "no {}: run .ci/clients", path.display());
+    path
+}
+
+fn script(name: &str) -> PathBuf {
+    artifacts().workspace.join("tests/clients").join(name)
+}
+
+fn proto() -> PathBuf {
+    artifacts().workspace.join("proto")
+}
+
+fn python(host: &Host, name: &str) -> Command {
+    let mut command = host.command("python3");
+    command.env("PYTHONPATH", installed("python"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command.arg(script(name)).arg(host.control_socket());
+    command
+}
+
+/// The next line that a client writes.
+fn line(client: &mut Running) -> Value {
+    let text = client.read_line();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn pythons_generated_stubs() {
+    let host = Host::with_daemon();
+    let stubs = host.path("stubs");
+    std::fs::create_dir(&stubs).unwrap();
+    let mut command = python(&host, "plain.py");
+    command.arg(proto()).arg(stubs);
+    let mut client = Running::start(command);
+    // 1 is SERVING. FAILED_PRECONDITION of a stop is the runtime's NRT_FAILURE, a bad filter its NRT_INVALID.
+    assert_eq!(line(&mut client), json!({"health": [1, 1]}));
+    let stop = json!({"stop_of_nothing": ["FAILED_PRECONDITION", "1"]});
+    assert_eq!(line(&mut client), stop);
+    let filter = json!({"bad_filter": ["INVALID_ARGUMENT", "2"]});
+    assert_eq!(line(&mut client), filter);
+    assert_eq!(line(&mut client), json!({"run": 200_000}));
+    // More than flow control lets through to one that stops reading.
+    host.probe(&["-n", "100000"]).ok();
+    client.tell("");
+    let all = json!({"records": 100_000, "claimed": 100_000, "events": 100_000});
+    assert_eq!(line(&mut client), all);
+    assert_eq!(line(&mut client), json!({"cancelled": ["CANCELLED", null]}));
+    let off = json!({"monitor_off": ["FAILED_PRECONDITION", "1"]});
+    assert_eq!(line(&mut client), off);
+    assert_eq!(
+        line(&mut client),
+        json!({"late": ["DEADLINE_EXCEEDED", null]})
+    );
+    let again = json!({"again": 100_000, "committed_twice": ["NOT_FOUND", "3"]});
+    assert_eq!(line(&mut client), again);
+    let pids = json!({"pids": [host.daemon_pid()], "answers": 16});
+    assert_eq!(line(&mut client), pids);
+    assert_eq!(line(&mut client), json!({"stopped": true}));
+    client.wait().ok();
+}
+
+#[test]
+fn pythons_reflection_in_its_version_v1alpha() {
+    let host = Host::with_daemon();
+    let mut client = Running::start(python(&host, "reflection.py"));
+    let services = [
+        "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection",
+        "grpc.reflection.v1alpha.ServerReflection",
+        "nrt.trace.v1.TraceControl",
+    ];
+    let told = line(&mut client);
+    let told = told["services"].as_array().unwrap();
+    for service in ["grpc.health.v1.Health", "nrt.trace.v1.TraceControl"] {
+        assert!(told.contains(&json!(service)), "{services:?} in {told:?}");
+    }
+    let methods = line(&mut client);
+    let methods = methods["methods"].as_array().unwrap();
+    assert!(methods.contains(&json!("Start")) && methods.contains(&json!("WatchHostStats")));
+    assert_eq!(line(&mut client), json!({"types": 46}));
+    assert_eq!(line(&mut client), json!({"status": host.daemon_pid()}));
+    let parts = line(&mut client);
+    let parts = parts["parts"].as_array().unwrap();
+    assert!(
+        parts.contains(&json!("begin")) && parts.contains(&json!("end")),
+        "{parts:?}"
+    );
+    assert_eq!(line(&mut client), json!({"health": "SERVING"}));
+    client.wait().ok();
+}
+
+#[test]
+fn nodes_client() {
+    let host = Host::with_daemon();
+    let mut command = host.command("node");
+    command.env("NODE_PATH", installed("node").join("node_modules"));
+    command
+        .arg(script("walk.js"))
+        .arg(host.control_socket())
+        .arg(proto());
+    let mut client = Running::start(command);
+    let stop = json!({"stop_of_nothing": ["FAILED_PRECONDITION", "1"]});
+    assert_eq!(line(&mut client), stop);
+    assert_eq!(line(&mut client), json!({"run": "4096"}));
+    host.probe(&["-n", "1500", "--name", "worker"]).ok();
+    client.tell("");
+    assert_eq!(
+        line(&mut client),
+        json!({"records": 1500, "events": "1500"})
+    );
+    assert_eq!(line(&mut client), json!({"names": ["worker"]}));
+    assert_eq!(
+        line(&mut client),
+        json!({"late": ["DEADLINE_EXCEEDED", null]})
+    );
+    assert_eq!(line(&mut client), json!({"stopped": true}));
+    client.wait().ok();
+}
