@@ -143,7 +143,7 @@ fn a_changed_filter_holds_with_the_next_daemon() {
         .ok();
     kill_daemon(&mut host);
     host.start_daemon(&[]);
-    until_state(&host, probe.pid(), "capturing");
+    host.until_state(probe.pid(), "capturing");
     let run = &host.status()["runs"][0];
     assert_eq!(
         (&run["filter_changes"], &run["nc"]),
