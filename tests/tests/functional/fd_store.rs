@@ -9,7 +9,7 @@ use nrt_trace_tests::manager::Manager;
 use nrt_trace_tests::wait::until;
 use nrt_trace_tests::{Host, Running, payload};
 
-use crate::restart::{emit, kill_daemon, range, state_of, sum, until_state};
+use crate::restart::{emit, kill_daemon, range, sum};
 
 /// Room for everything.
 const ROOM: usize = 1000;
@@ -58,16 +58,16 @@ fn ended_processes_lose_nothing() {
     }
     let pids = [&before, &during, &alive].map(Running::pid);
     before.wait().ok();
-    until_state(&host, pids[0], "dead");
+    host.until_state(pids[0], "dead");
     kill_daemon(&mut host);
     emit(&mut during, 100);
     during.wait().ok();
     emit(&mut alive, 100);
     manager.start_daemon(&mut host, &[]);
     // As soon as it answers: nobody has to come back for that.
-    assert_eq!(state_of(&host, pids[0]).as_deref(), Some("dead"));
-    assert_eq!(state_of(&host, pids[1]).as_deref(), Some("dead"));
-    until_state(&host, pids[2], "capturing");
+    assert_eq!(host.state_of(pids[0]).as_deref(), Some("dead"));
+    assert_eq!(host.state_of(pids[1]).as_deref(), Some("dead"));
+    host.until_state(pids[2], "capturing");
     emit(&mut alive, 100);
 
     let fetched = Control::connect(&host).fetch("");
@@ -108,7 +108,7 @@ fn a_stopped_runs_rings_are_kept_from_daemon_to_daemon() {
     host.tracectl(&["stop"]).ok();
     let pid = probe.pid();
     probe.wait().ok();
-    until_state(&host, pid, "dead");
+    host.until_state(pid, "dead");
     let mut seen = Vec::new();
     for part in 0..3 {
         kill_daemon(&mut host);
@@ -129,7 +129,7 @@ fn killed_at_full_load_the_account_stays_exact() {
     let (mut host, manager) = capturing(ROOM);
     let load = Running::start(host.probe_command(&["-n", "0", "--rate", "20000", "--linger"]));
     let pid = load.pid();
-    until_state(&host, pid, "capturing");
+    host.until_state(pid, "capturing");
     let (mut seen, mut short) = (Vec::new(), Vec::new());
     for _ in 0..KILLS {
         let mut ends = host.interactive_probe(&["-n", "50"]);
@@ -138,7 +138,7 @@ fn killed_at_full_load_the_account_stays_exact() {
         kill_daemon(&mut host);
         drop(ends); // killed
         manager.start_daemon(&mut host, &[]);
-        until_state(&host, pid, "capturing");
+        host.until_state(pid, "capturing");
         let document = host.fetch();
         seen.extend(numbers_of(&document, pid));
         let last = *short.last().unwrap();
@@ -163,7 +163,7 @@ fn foreign_descriptors_are_given_up() {
     emit(&mut probe, 100);
     let pid = probe.pid();
     probe.wait().ok();
-    until_state(&host, pid, "dead");
+    host.until_state(pid, "dead");
     kill_daemon(&mut host);
 
     let good = manager.kept();
@@ -212,11 +212,11 @@ fn memory_that_was_changed_is_refused() {
     emit(&mut probe, 100);
     let pid = probe.pid();
     probe.wait().ok();
-    until_state(&host, pid, "dead");
+    host.until_state(pid, "dead");
     kill_daemon(&mut host);
     manager.spoil("segment-");
     manager.start_daemon(&mut host, &[]);
-    assert_eq!(state_of(&host, pid).as_deref(), Some("dead"));
+    assert_eq!(host.state_of(pid).as_deref(), Some("dead"));
     let log = host.daemon_log();
     assert!(log.contains("its header is not the one"), "{log}");
     let ring = Control::connect(&host).fetch("").ring(pid);
@@ -235,7 +235,7 @@ fn a_manager_without_room_does_no_harm() {
         kill_daemon(&mut host);
         emit(&mut probe, 100);
         manager.start_daemon(&mut host, &[]);
-        until_state(&host, probe.pid(), "capturing");
+        host.until_state(probe.pid(), "capturing");
         assert_eq!(numbers_of(&host.fetch(), probe.pid()), range(1..=200));
         assert!(manager.kept().len() <= most);
     }
