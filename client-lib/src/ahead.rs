@@ -3,11 +3,16 @@
 //! The daemon takes the memory ahead of each tail; what is left for whoever touches a page first is a fault that only
 //! enters it into the process's page table: 3 to 5 us on a virtual machine, for each 32 events. The background thread
 //! enters pages in bulk, a little behind the daemon and ahead of the emitters, until each ring in use has been round.
+//!
+//! Never before the daemon: a page that has no memory yet would be charged to this process, which may be in a memory group
+//! smaller than its rings, and would be taken past the daemon's budget. How far there is memory stands in the control page.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nrt_trace_abi::layout::{SLOT_WORDS, ring};
+use nrt_trace_abi::layout::{SLOT_WORDS, WORD_BYTES, ring};
+use nrt_trace_shm::ReadWord;
+use nrt_trace_shm::control::ahead;
 
 use crate::segment::Segment;
 
@@ -31,6 +36,7 @@ pub(crate) struct Ahead {
 
 #[derive(Debug)]
 struct Progress {
+    nc: usize,
     /// First word of the ring.
     first: usize,
     /// Words of it whose pages are entered.
@@ -40,7 +46,7 @@ struct Progress {
 }
 
 impl Ahead {
-    /// Enters the first pages of each ring; `None` if the kernel can't enter pages.
+    /// Enters the first pages of each ring, which have memory from the start; `None` if the kernel can't enter pages.
     pub(crate) fn start(segment: &Segment) -> Option<Self> {
         let layout = segment.layout();
         let mut ahead = Self {
@@ -48,12 +54,13 @@ impl Ahead {
             whole: layout.ring_words(),
             quiet: 0,
         };
-        for first in layout.ncs().filter_map(|nc| layout.ring_word(nc)) {
+        for (nc, first) in (layout.ncs()).filter_map(|nc| Some((nc, layout.ring_word(nc)?))) {
             let done = FIRST_WORDS.min(ahead.whole);
             segment.mapping().populate(first..first + done).ok()?;
             let tail = segment.mapping().words().get(first + ring::TAIL);
             let claimed = tail.map_or(0, |tail| tail.load(Ordering::Relaxed));
             ahead.rings.push(Progress {
+                nc,
                 first,
                 done,
                 claimed,
@@ -62,8 +69,9 @@ impl Ahead {
         Some(ahead)
     }
 
-    /// Enters pages ahead of the tails that have moved; false when there is nothing left to do, or no way to do it.
-    pub(crate) fn follow(&mut self, segment: &Segment) -> bool {
+    /// Enters pages ahead of the tails that have moved, as far as the control page of these words says that they have memory;
+    /// false when there is nothing left to do, or no way to do it.
+    pub(crate) fn follow(&mut self, segment: &Segment, page: &[ReadWord]) -> bool {
         self.quiet = self.quiet.saturating_add(1);
         let mut left = false;
         for ring in self.rings.iter_mut().filter(|ring| ring.done < self.whole) {
@@ -79,7 +87,8 @@ impl Ahead {
             let used = claimed.saturating_mul(SLOT_WORDS);
             let want = used
                 .saturating_add(AHEAD_WORDS.min(used.saturating_mul(8)))
-                .min(self.whole);
+                .min(self.whole)
+                .min(usize::try_from(ahead(page, ring.nc) / WORD_BYTES).unwrap_or(usize::MAX));
             if want >= ring.done + STEP_WORDS || (want == self.whole && want > ring.done) {
                 self.quiet = 0;
                 let pages = ring.first + ring.done..ring.first + want;
@@ -100,39 +109,72 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use nrt_trace_abi::layout::SegmentLayout;
-    use nrt_trace_shm::memfd;
+    use nrt_trace_shm::control::{BYTES, ControlPage};
+    use nrt_trace_shm::{ReadMapping, memfd};
 
     use super::*;
 
-    #[test]
-    fn pages_are_entered_ahead_of_tails_that_move_until_a_ring_has_been_round() {
+    fn segment() -> (SegmentLayout, OwnedFd, Segment) {
         let layout = SegmentLayout::new(64 << 10, [0, 1]).unwrap();
         let fd = memfd::create("ahead", layout.bytes()).unwrap();
         memfd::write_words(&fd, &layout.header([1, 2], 3, 4)).unwrap();
         memfd::seal_size(&fd).unwrap();
         let segment = Segment::map(&fd, layout.bytes(), 3).unwrap();
+        (layout, fd, segment)
+    }
+
+    #[test]
+    fn pages_are_entered_ahead_of_tails_that_move_until_a_ring_has_been_round() {
+        let (layout, fd, segment) = segment();
+        let (page, page_fd) = ControlPage::create(4).unwrap();
+        let page_map = ReadMapping::map(&page_fd, BYTES).unwrap();
+        page.set_ahead(0, u64::MAX);
+        page.set_ahead(1, u64::MAX);
         let Some(mut ahead) = Ahead::start(&segment) else {
             panic!("this kernel can't populate mappings");
         };
+        let follow = |ahead: &mut Ahead| ahead.follow(&segment, page_map.words());
         let entered = || memfd::resident_bytes(&fd).unwrap();
         let first = entered();
         assert!((256 << 10..512 << 10).contains(&first), "{first}");
-        assert!(ahead.follow(&segment) && entered() == first, "nothing came");
+        assert!(follow(&mut ahead) && entered() == first, "nothing came");
         segment.ring(0).unwrap().push(|_| Default::default());
-        assert!(ahead.follow(&segment) && entered() == first, "one event");
+        assert!(follow(&mut ahead) && entered() == first, "one event");
         let calm = ahead.pause();
         let tail = layout.ring_word(0).unwrap() + ring::TAIL;
         segment.mapping().words()[tail].store(4 << 10, Ordering::Relaxed);
-        assert!(ahead.follow(&segment));
+        assert!(follow(&mut ahead));
         assert!((5 << 19..4 << 20).contains(&entered()), "{}", entered());
         assert!(ahead.pause() < calm, "events come");
         for nc in [0, 1] {
             let tail = layout.ring_word(nc).unwrap() + ring::TAIL;
             segment.mapping().words()[tail].store(60 << 10, Ordering::Relaxed);
         }
-        assert!(ahead.follow(&segment));
-        assert!(!ahead.follow(&segment), "both have been round, or will");
+        assert!(follow(&mut ahead));
+        assert!(!follow(&mut ahead), "both have been round, or will");
         assert!(entered() >= 16 << 20, "{}", entered());
+    }
+
+    /// A budget that the daemon keeps to must not be overrun by the library in the daemon's place.
+    #[test]
+    fn no_page_is_entered_that_the_daemon_has_not_taken() {
+        let (layout, fd, segment) = segment();
+        let (page, page_fd) = ControlPage::create(4).unwrap();
+        let page_map = ReadMapping::map(&page_fd, BYTES).unwrap();
+        let mut ahead = Ahead::start(&segment).unwrap();
+        let first = memfd::resident_bytes(&fd).unwrap();
+        for nc in [0, 1] {
+            let tail = layout.ring_word(nc).unwrap() + ring::TAIL;
+            segment.mapping().words()[tail].store(60 << 10, Ordering::Relaxed);
+        }
+        assert!(ahead.follow(&segment, page_map.words()), "later, perhaps");
+        assert_eq!(memfd::resident_bytes(&fd).unwrap(), first);
+        page.set_ahead(1, 3 << 20);
+        assert!(ahead.follow(&segment, page_map.words()));
+        let after = memfd::resident_bytes(&fd).unwrap();
+        assert_eq!(after - first, (3 << 20) - (128 << 10), "one of them");
     }
 }

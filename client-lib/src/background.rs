@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nrt_trace_shm::{clock, process as host, socket, threads};
+use nrt_trace_shm::{ShmError, clock, process as host, socket, threads};
 
 use crate::process::{self, Status, TSC_FORBIDDEN};
 use crate::session::{self, Session};
@@ -46,7 +46,7 @@ fn run(options: &Options) {
     }
     let path = environment::producer_socket(options.socket.as_ref());
     let mut keep = session::Kept::new(barriers);
-    let mut pause = RETRY.0;
+    let (mut pause, mut told) = (RETRY.0, String::new());
     loop {
         if !process::claim_connect() {
             // The process has rings of its own making, which a daemon would have to take away.
@@ -57,16 +57,23 @@ fn run(options: &Options) {
         match socket::connect(&path) {
             Ok(fd) => match Session::attach(fd, options, &mut keep) {
                 Ok(session) => {
-                    pause = RETRY.0;
+                    (pause, told) = (RETRY.0, String::new());
                     let ended = session.serve(&mut keep);
                     own::disconnected();
                     log::write(log::DEBUG, &format!("connection lost: {ended}"));
                 }
                 Err(error) => {
-                    log::write(log::WARN, &format!("not attached: {error}"));
+                    tell_once(&mut told, format!("not attached: {error}"));
                     pause = RETRY.1;
                 }
             },
+            Err(error) if may_not(&error) => {
+                let path = path.display();
+                tell_once(
+                    &mut told,
+                    format!("not attached: no permission to use {path}"),
+                );
+            }
             Err(error) => log::write(log::DEBUG, &format!("no daemon: {error}")),
         }
         keep.without_daemon(Instant::now());
@@ -74,4 +81,15 @@ fn run(options: &Options) {
         std::thread::sleep(pause);
         pause = (pause * 2).min(RETRY.1);
     }
+}
+
+/// Warns, unless that is what was said last: it is tried again every few seconds, for as long as the process lives.
+fn tell_once(told: &mut String, line: String) {
+    let level = if *told == line { log::DEBUG } else { log::WARN };
+    log::write(level, &line);
+    *told = line;
+}
+
+fn may_not(error: &ShmError) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::ACCESS.raw_os_error())
 }

@@ -166,7 +166,7 @@ impl Kept {
         if let Some(ahead) = &mut self.ahead
             && let Some(inside) = threads::enter(process::instance())
             && let Some(segment) = process::segment().get(&inside)
-            && !ahead.follow(segment)
+            && !ahead.follow(segment, CONTROL.words())
         {
             self.ahead = None;
         }
@@ -320,6 +320,15 @@ impl Session {
             }
             OwnAnswer::KIND => {
                 own::answered(message::parse(packet)?);
+                Ok(())
+            }
+            // Attached, but a run that covers this process goes on without it.
+            Refuse::KIND => {
+                let refuse: Refuse = message::parse(packet)?;
+                // Nothing will be recorded: nobody need wait for it.
+                process::set_status(Status::Attached);
+                let reason = refuse.text().unwrap_or("(no reason)");
+                log::write(log::WARN, &format!("not captured: {reason}"));
                 Ok(())
             }
             kind => Err(Ended::Message(BadMessage::Kind { kind })),

@@ -69,7 +69,7 @@ impl Daemon {
             config: config.clone(),
             handle: handle.clone(),
             clock: Clock::start()?,
-            memory: Memory::start(config.budgets.memory_bytes)?,
+            memory: Memory::start(config.budgets.memory_bytes, config.allocate, handle.clone())?,
             names: Arc::new(Names::new(config.budgets.names_bytes)),
             machine,
             members,

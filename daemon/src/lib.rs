@@ -18,6 +18,7 @@
 //! | `strings` | names, merged |
 //! | `clock` | the clock of each control page |
 //! | `memory` | memory ahead of the rings, and its freeing |
+//! | `ration` | lines of the log that peers can cause |
 //! | `host` | the host monitor: what machine and processes use, once a period |
 //! | `rpc` | the control API |
 //! | [`service`] | what the binary adds: a log, signals, an exit status |
@@ -35,6 +36,7 @@ mod handshake;
 mod host;
 mod listen;
 mod memory;
+mod ration;
 mod registry;
 mod rpc;
 mod run;
@@ -45,7 +47,7 @@ pub mod step;
 mod strings;
 mod ticker;
 
-pub use config::{Budgets, Config, ConfigError, Flags, HostSettings, one_line};
+pub use config::{Allocate, Budgets, Config, ConfigError, Flags, HostSettings, one_line};
 pub use daemon::{Daemon, Running};
 pub use host::Retention;
 pub use listen::StartError;

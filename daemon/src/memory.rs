@@ -9,9 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use nrt_trace_shm::ShmError;
+use nrt_trace_shm::control::ControlPage;
 
+use crate::config::Allocate;
 use crate::drain::segment::{STEP_BYTES, Segment};
 use crate::listen::StartError;
+use crate::registry::command::Handle;
 use crate::ticker::Ticker;
 
 /// Time between two visits while something is captured.
@@ -37,23 +40,33 @@ struct Pool {
     resident: AtomicU64,
     /// Above this nothing is taken ahead of time.
     budget: u64,
+    how: Allocate,
+}
+
+/// A segment in use, and the page on which its process reads how far it has memory.
+#[derive(Clone, Debug)]
+struct Live {
+    segment: Arc<Segment>,
+    page: Arc<ControlPage>,
 }
 
 #[derive(Debug, Default)]
 struct Segments {
     /// By generation.
-    live: BTreeMap<u64, Arc<Segment>>,
+    live: BTreeMap<u64, Live>,
     /// To be freed, and their memory taken from whoever has them mapped.
     dead: Vec<Arc<Segment>>,
 }
 
 impl Memory {
-    /// Starts the thread. Memory is taken ahead of time up to `budget` bytes in all.
-    pub(crate) fn start(budget: u64) -> Result<Self, StartError> {
+    /// Starts the thread. Memory is taken ahead of time as `how` says, up to `budget` bytes in all; `door` is rung when a
+    /// segment has all of its memory.
+    pub(crate) fn start(budget: u64, how: Allocate, door: Handle) -> Result<Self, StartError> {
         let pool = Arc::new(Pool {
             segments: Mutex::default(),
             resident: AtomicU64::new(0),
             budget,
+            how,
         });
         let inner = pool.clone();
         let (mut visits, mut told) = ((0..COUNT_EVERY).cycle(), Told::default());
@@ -61,17 +74,36 @@ impl Memory {
             if inner.free() || visits.next() == Some(0) {
                 inner.count();
             }
+            if how == Allocate::All && inner.fill() {
+                door.ring();
+            }
             inner.allocate(&mut told);
         })?;
         Ok(Self { pool, ticker })
     }
 
-    /// Takes a segment over.
-    pub(crate) fn add(&self, segment: Arc<Segment>) {
+    /// Takes over a segment of the process that reads `page`.
+    pub(crate) fn add(&self, segment: Arc<Segment>, page: Arc<ControlPage>) {
         let bytes = segment.resident_bytes();
-        self.pool.lock().live.insert(segment.generation(), segment);
+        match self.pool.how {
+            Allocate::Producer => segment.leave_to_process(&page),
+            Allocate::Ahead | Allocate::All => segment.tell_ahead(&page),
+        }
+        let live = Live { segment, page };
+        (self.pool.lock().live).insert(live.segment.generation(), live);
         // Relaxed, here and below: a number for a budget.
         self.pool.resident.fetch_add(bytes, Ordering::Relaxed);
+        if self.pool.how == Allocate::All {
+            self.ticker.call();
+        }
+    }
+
+    /// Whether its process may have it: at once, unless it has to have all of its memory before.
+    pub(crate) fn is_ready(&self, segment: &Segment) -> Option<Result<(), String>> {
+        match self.pool.how {
+            Allocate::Ahead | Allocate::Producer => Some(Ok(())),
+            Allocate::All => segment.whole().cloned(),
+        }
     }
 
     /// Frees a segment as soon as nobody else in this daemon uses it, and takes its memory from the process too: that
@@ -82,6 +114,16 @@ impl Memory {
         segments.dead.push(segment);
         drop(segments);
         self.ticker.call();
+    }
+
+    /// Bytes promised.
+    pub(crate) fn reserved(&self) -> u64 {
+        let segments = self.pool.lock();
+        segments
+            .live
+            .values()
+            .map(|live| live.segment.bytes())
+            .sum()
     }
 
     /// Bytes promised, and bytes really taken, by the segments in use.
@@ -107,7 +149,7 @@ impl Pool {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn live(&self) -> Vec<Arc<Segment>> {
+    fn live(&self) -> Vec<Live> {
         self.lock().live.values().cloned().collect()
     }
 
@@ -130,14 +172,35 @@ impl Pool {
 
     fn count(&self) -> (u64, u64) {
         let live = self.live();
-        let reserved = live.iter().map(|segment| segment.bytes()).sum();
-        let resident = live.iter().map(|segment| segment.resident_bytes()).sum();
+        let reserved = live.iter().map(|live| live.segment.bytes()).sum();
+        let resident = (live.iter())
+            .map(|live| live.segment.resident_bytes())
+            .sum();
         self.resident.store(resident, Ordering::Relaxed);
         (reserved, resident)
     }
 
+    /// Takes all memory of the segments that have not got it yet; true if there was one.
+    fn fill(&self) -> bool {
+        let mut filled = false;
+        for live in self.live() {
+            if live.segment.whole().is_none() {
+                let before = live.segment.resident_bytes();
+                live.segment.allocate_whole();
+                live.segment.tell_ahead(&live.page);
+                let taken = live.segment.resident_bytes().saturating_sub(before);
+                self.resident.fetch_add(taken, Ordering::Relaxed);
+                filled = true;
+            }
+        }
+        filled
+    }
+
     /// Takes memory ahead of the tails, up to the budget: tails are the producers' word.
     fn allocate(&self, told: &mut Told) {
+        if self.how != Allocate::Ahead {
+            return;
+        }
         let resident = self.resident.load(Ordering::Relaxed);
         let room = self.budget.saturating_sub(resident);
         let problem = match self.allocate_within(room) {
@@ -154,8 +217,10 @@ impl Pool {
     }
 
     fn allocate_within(&self, mut room: u64) -> Result<(), ShmError> {
-        for segment in self.live() {
-            let taken = segment.allocate_ahead(room)?;
+        for Live { segment, page } in self.live() {
+            let taken = segment.allocate_ahead(room);
+            segment.tell_ahead(&page);
+            let taken = taken?;
             room -= taken;
             // Until the next count, which looks at what is really there.
             self.resident.fetch_add(taken, Ordering::Relaxed);
@@ -185,18 +250,56 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use nrt_trace_abi::layout::{SegmentLayout, ring};
-    use nrt_trace_shm::WriteMapping;
+    use nrt_trace_shm::control::{BYTES, ahead};
+    use nrt_trace_shm::{ReadMapping, WriteMapping};
 
     use super::*;
 
+    fn page() -> Arc<ControlPage> {
+        Arc::new(ControlPage::create(1).unwrap().0)
+    }
+
+    /// The process reads on its page how far the daemon went, and goes no further.
+    #[test]
+    fn a_process_is_told_how_far_its_rings_have_memory() {
+        let (control, file) = ControlPage::create(1).unwrap();
+        let map = ReadMapping::map(&file, BYTES).unwrap();
+        let control = Arc::new(control);
+        let told = |nc| ahead(map.words(), nc);
+        for (how, first) in [
+            (Allocate::Ahead, 128 << 10),
+            (Allocate::Producer, 0xFFFF_FFFF << 16),
+        ] {
+            let door = Handle::new().unwrap();
+            let memory = Memory::start(1 << 30, how, door).unwrap();
+            let layout = SegmentLayout::new(1 << 20, [0, 3]).unwrap();
+            let segment = Arc::new(Segment::create(layout, [1, 1], 7, 1).unwrap());
+            memory.add(segment, control.clone());
+            assert_eq!([told(0), told(3)], [first; 2], "{how:?}");
+        }
+        let door = Handle::new().unwrap();
+        let memory = Memory::start(1 << 30, Allocate::All, door).unwrap();
+        let layout = SegmentLayout::new(32 << 10, [0, 3]).unwrap();
+        let segment = Arc::new(Segment::create(layout, [1, 1], 8, 1).unwrap());
+        memory.add(segment.clone(), control.clone());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while memory.is_ready(&segment).is_none() {
+            assert!(Instant::now() < deadline, "not taken");
+            std::thread::yield_now();
+        }
+        assert_eq!(memory.is_ready(&segment), Some(Ok(())));
+        assert!(segment.resident_bytes() + 8192 >= segment.bytes());
+    }
+
     #[test]
     fn segments_are_counted_while_they_live_and_freed_after() {
-        let memory = Memory::start(1 << 30).unwrap();
+        let door = Handle::new().unwrap();
+        let memory = Memory::start(1 << 30, Allocate::Ahead, door).unwrap();
         let layout = SegmentLayout::new(1024, [0, 1]).unwrap();
         let segment = Arc::new(Segment::create(layout, [1, 1], 7, 1).unwrap());
         let (bytes, weak) = (segment.bytes(), Arc::downgrade(&segment));
-        memory.add(segment.clone());
-        assert_eq!(memory.bytes().0, bytes);
+        memory.add(segment.clone(), page());
+        assert_eq!((memory.bytes().0, memory.reserved()), (bytes, bytes));
         assert!(memory.resident() > 0 && memory.resident() <= bytes);
         memory.free(segment);
         assert_eq!(memory.bytes(), (0, 0));
@@ -224,8 +327,10 @@ mod tests {
             segments: Mutex::default(),
             resident: AtomicU64::new(0),
             budget,
+            how: Allocate::Ahead,
         };
-        pool.lock().live.insert(7, segment);
+        let page = page();
+        pool.lock().live.insert(7, Live { segment, page });
         let mut told = Told::default();
         for _ in 0..10 {
             pool.count();

@@ -111,5 +111,6 @@ fn document(producer: &v1::Producer) -> serde_json::Value {
         "armed_from_ns": producer.armed_from_ns.map(|ns| ns.to_string()),
         "rings": producer.rings,
         "run_id": run_id,
+        "not_captured": (!producer.not_captured.is_empty()).then_some(&producer.not_captured),
     })
 }

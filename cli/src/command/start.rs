@@ -51,7 +51,9 @@ fn report(reply: &v1::StartResponse, out: &mut impl Write) -> Result<(), Failure
             Some(pid) => format!("{pid} {name}"),
             None => format!("producer {} {name}", producer.producer_id),
         };
-        if producer.armed {
+        if !producer.refused.is_empty() {
+            writeln!(out, "refused  {who}: {}", printable(&producer.refused))?;
+        } else if producer.armed {
             let memory = human::bytes(producer.segment_bytes);
             writeln!(out, "armed    {who} (up to {memory} of shared memory)")?;
         } else {
@@ -125,6 +127,7 @@ mod tests {
             name: "trainer".to_owned(),
             armed: true,
             segment_bytes: 1 << 20,
+            refused: String::new(),
         };
         let late = v1::ArmedProducer {
             producer_id: 2,
@@ -132,9 +135,13 @@ mod tests {
             armed: false,
             ..armed.clone()
         };
+        let refused = v1::ArmedProducer {
+            refused: "its rings need 2 bytes, 1 is allowed (max_segment_bytes)".to_owned(),
+            ..late.clone()
+        };
         let reply = v1::StartResponse {
             run: Some(run),
-            producers: vec![armed, late],
+            producers: vec![armed, late, refused],
             abandoned: 7,
             ..v1::StartResponse::default()
         };
@@ -147,6 +154,7 @@ mod tests {
              filter   NeuronCores 0-2,8, event types nrt_execute\n\
              armed    42 trainer (up to 1.0 MiB of shared memory)\n\
              not yet  producer 2 trainer: it did not answer in time, and is armed when it does\n\
+             refused  producer 2 trainer: its rings need 2 bytes, 1 is allowed (max_segment_bytes)\n\
              given up 7 events of the previous run that nobody had fetched\n"
         );
     }

@@ -54,12 +54,20 @@ fn table(status: &v1::GetStatusResponse, out: &mut impl Write) -> Result<(), Fai
     )?;
     writeln!(
         out,
-        "memory     {} shared of {} promised, {} of its own; CPU {:.2} s",
-        human::bytes(status.resident_bytes),
+        "memory     rings: {} reserved, {} touched; {} of its own; CPU {:.2} s",
         human::bytes(status.reserved_bytes),
+        human::bytes(status.resident_bytes),
         human::bytes(status.rss_bytes),
         Duration::from_nanos(status.cpu_ns).as_secs_f64()
     )?;
+    for refusal in &status.refusals {
+        let often = human::count(refusal.count);
+        writeln!(
+            out,
+            "refused    {often} times: {}",
+            printable(&refusal.text)
+        )?;
+    }
     writeln!(
         out,
         "clock      {}; event times come from {}",
@@ -156,7 +164,22 @@ fn document(status: &v1::GetStatusResponse) -> serde_json::Value {
         "cpu_ns": status.cpu_ns,
         "clocksource": status.clocksource,
         "tsc_clock": status.tsc_clock,
+        "budgets": status.budgets.iter().map(budget_document).collect::<Vec<_>>(),
+        "refusals": status.refusals.iter().map(refusal_document).collect::<Vec<_>>(),
         "runs": runs,
+    })
+}
+
+fn budget_document(budget: &v1::Budget) -> serde_json::Value {
+    json!({ "key": budget.key, "used": budget.used, "allowed": budget.allowed })
+}
+
+fn refusal_document(refusal: &v1::Refusal) -> serde_json::Value {
+    json!({
+        "cause": refusal.cause,
+        "text": refusal.text,
+        "count": refusal.count,
+        "last_ns": refusal.last_ns.to_string(),
     })
 }
 

@@ -104,6 +104,15 @@ impl Tally {
             tell::warning(printable(warning.trim_start_matches("Warning: ")));
         }
         for (id, process) in &self.processes {
+            let why = process
+                .producer
+                .as_ref()
+                .map(|producer| &producer.not_captured);
+            if let Some(why) = why.filter(|why| !why.is_empty()) {
+                let name = process.name(*id);
+                tell::warning(format!("{name} is not captured: {}", printable(why)));
+                continue;
+            }
             for line in process.causes(*id).into_iter().chain(process.silence(*id)) {
                 tell::note(line);
             }

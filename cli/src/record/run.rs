@@ -311,6 +311,13 @@ fn tell_start(reply: &v1::StartResponse) {
     for warning in &reply.warnings {
         tell::warning(printable(warning));
     }
+    for producer in (reply.producers.iter()).filter(|producer| !producer.refused.is_empty()) {
+        tell::warning(format!(
+            "{} is not captured: {}",
+            printable(&producer.name),
+            printable(&producer.refused)
+        ));
+    }
     if reply.abandoned > 0 {
         let given_up = human::events(reply.abandoned);
         tell::warning(format!(

@@ -40,7 +40,7 @@
 //! | drops | producers, `fetch_add` | reader | grow | SYNC(drop): Release, Acquire, before `tail` is read |
 //! | stamp | producers: CAS to in-flight, store to publish | producers, reader | value grows | SYNC(publish): Release store, Acquire load |
 //! | record words | the slot's in-flight owner only | reader | between publish and the next claim's CAS | Relaxed, fenced: SYNC(overwrite) |
-//! | control page | daemon | producer | – | gates Relaxed, latch SYNC(clock) |
+//! | control page | daemon | producer | – | gates and how far there is memory Relaxed, latch SYNC(clock) |
 //! | string entry | the thread that claimed it | daemon | once published | SYNC(string): id stored last with Release |
 //!
 //! # Invariants
@@ -149,6 +149,12 @@ pub mod control {
     pub const CLOCK_SELECT: usize = 5;
     /// The two copies of the clock parameters: base tsc, base ns, multiplier.
     pub const CLOCK_COPY: [usize; 2] = [16, 24];
+    /// First of 128 words with how far the rings have memory, two NCs to a word, the even one in the low half: in units of
+    /// [`AHEAD_UNIT`] bytes from the ring's first word on. The library enters no page ahead of the tails beyond it, so
+    /// that memory is taken by whom the daemon's `allocate` says.
+    pub const AHEAD: usize = 64;
+    /// Bytes that a step of [`AHEAD`] stands for.
+    pub const AHEAD_UNIT: u64 = 64 << 10;
     /// First of the 256 gate words, see [`crate::gate`].
     pub const GATES: usize = 256;
     /// Words of the page.

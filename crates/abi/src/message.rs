@@ -132,7 +132,7 @@ pub struct Welcome {
     pub string_bytes: u64,
 }
 
-/// Daemon to library: not attached, and why.
+/// Daemon to library: not attached, and why; after the Welcome: not captured by a run, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable)]
 #[repr(C)]
 pub struct Refuse {

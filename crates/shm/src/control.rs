@@ -10,6 +10,14 @@ use nrt_trace_abi::{ABI_VERSION, MAX_NCS};
 use crate::clock::realtime_ns;
 use crate::{ShmError, WriteMapping, memfd};
 
+/// How far the ring of `nc` has memory, bytes, as the words of a control page say.
+#[must_use]
+pub fn ahead(words: &[crate::ReadWord], nc: usize) -> u64 {
+    let word = words.get(control::AHEAD + nc / 2).filter(|_| nc < MAX_NCS);
+    let units = word.map_or(0, |word| word.get() >> (nc % 2 * 32) & u64::from(u32::MAX));
+    units * control::AHEAD_UNIT
+}
+
 /// Bytes of a control page.
 pub const BYTES: u64 = control::WORDS as u64 * 8;
 
@@ -57,6 +65,20 @@ impl ControlPage {
     pub fn set_state(&self, capturing: bool, generation: u64) {
         self.word(control::STATE)
             .store(u64::from(capturing) | generation << 1, Ordering::Relaxed);
+    }
+
+    /// Says that the ring of `nc` has memory for its first `bytes` bytes, or that its process shall take it itself
+    /// (`u64::MAX`). One thread at a time.
+    ///
+    /// Relaxed: a hint, which orders nothing.
+    pub fn set_ahead(&self, nc: usize, bytes: u64) {
+        if nc >= MAX_NCS {
+            return;
+        }
+        let units = u32::try_from(bytes / control::AHEAD_UNIT).unwrap_or(u32::MAX);
+        let (word, shift) = (self.word(control::AHEAD + nc / 2), nc % 2 * 32);
+        let others = word.load(Ordering::Relaxed) & !(u64::from(u32::MAX) << shift);
+        word.store(others | u64::from(units) << shift, Ordering::Relaxed);
     }
 
     /// Sets the clock: a line for the time stamp counter, or `None` for "call `clock_gettime`".

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::{Config, ConfigError, raw};
+use super::{Config, ConfigError, group, raw};
 
 /// Collects trace events from the processes of this host.
 ///
@@ -88,6 +88,7 @@ impl Flags {
             config.host.sys_root = path;
         }
         config.state_dir = state_dir.unwrap_or_else(|| config.folder());
+        config.control_group = (config.control_group).or_else(group::default_control_group);
         config.validate()?;
         Ok(config)
     }

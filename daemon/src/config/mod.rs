@@ -4,6 +4,7 @@
 
 mod error;
 mod flags;
+mod group;
 mod host;
 mod raw;
 
@@ -36,8 +37,12 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// Permission bits of the control socket.
     pub control_mode: u32,
+    /// Group of the control socket; absent: the daemon's own.
+    pub control_group: Option<u32>,
     /// Permission bits of the producer socket.
     pub producer_mode: u32,
+    /// Group of the producer socket; absent: the daemon's own.
+    pub producer_group: Option<u32>,
     /// Events kept for each NC when a start does not say.
     pub default_max_events_per_nc: u64,
     /// NCs that get a ring in a process whose cores are not known.
@@ -52,12 +57,39 @@ pub struct Config {
     pub embedded: bool,
     /// Name of the machine in traces; absent: the cloud's instance id, else the host name.
     pub instance_id: Option<String>,
+    /// Who takes the memory of the rings, and when.
+    pub allocate: Allocate,
     /// How the host monitor samples.
     pub host: HostSettings,
     /// What the daemon never exceeds.
     pub budgets: Budgets,
     /// Lets runs have rings of fewer than [`MIN_EVENTS_PER_NC`] events. For tests, where a ring has to wrap soon.
     pub test_small_rings: bool,
+}
+
+/// Who takes the memory of the rings, and when. Memory is charged to the memory group of whoever takes it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Allocate {
+    /// The daemon, a few MiB ahead of each ring's tail. A process that is faster than that for a while takes some itself.
+    #[default]
+    Ahead,
+    /// The daemon, all of it before a process is armed: whatever the process does, its memory group is charged nothing.
+    All,
+    /// The process, as it writes.
+    Producer,
+}
+
+impl std::str::FromStr for Allocate {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "ahead" => Ok(Self::Ahead),
+            "all" => Ok(Self::All),
+            "producer" => Ok(Self::Producer),
+            _ => Err(()),
+        }
+    }
 }
 
 /// Limits that hold whatever users do.
@@ -70,6 +102,10 @@ pub struct Budgets {
     pub producers_per_uid: usize,
     /// Bytes of one process's rings in one run.
     pub segment_bytes: u64,
+    /// Bytes of the rings of all of one user's processes, those that ended included, taken or not.
+    pub segment_bytes_per_uid: u64,
+    /// The same of all users.
+    pub segment_bytes_total: u64,
     /// Bytes of shared memory really taken. Above it no process is armed, and rings get no memory ahead of time.
     pub memory_bytes: u64,
     /// Of those, bytes of processes that have ended: the oldest gives way to the newer.
@@ -89,6 +125,8 @@ impl Default for Budgets {
             producers: 1024,
             producers_per_uid: 512,
             segment_bytes: 64 << 30,
+            segment_bytes_per_uid: 1 << 40,
+            segment_bytes_total: 4 << 40,
             memory_bytes: half_of_memory(),
             ended_bytes: half_of_memory() / 2,
             string_table_bytes: nrt_trace_abi::layout::strings::DEFAULT_BYTES,
@@ -111,7 +149,9 @@ impl Config {
             producer_socket: folder.join(PRODUCER_SOCKET),
             state_dir: folder.to_owned(),
             control_mode: 0o660,
+            control_group: None,
             producer_mode: 0o666,
+            producer_group: None,
             default_max_events_per_nc: 0x10_0000,
             default_cores: 8,
             arm_timeout_ms: 250,
@@ -119,6 +159,7 @@ impl Config {
             resume: true,
             embedded: false,
             instance_id: None,
+            allocate: Allocate::default(),
             host: HostSettings::default(),
             budgets: Budgets::default(),
             test_small_rings: false,
@@ -223,6 +264,15 @@ impl Config {
                 &b.string_table_bytes,
                 "multiples of 4096 from 4096 to 4294967296",
             );
+        }
+        for (key, bytes) in [
+            ("max_segment_bytes", b.segment_bytes),
+            ("max_segment_bytes_per_uid", b.segment_bytes_per_uid),
+            ("max_segment_bytes_total", b.segment_bytes_total),
+        ] {
+            if bytes == 0 {
+                return bad(key, &bytes, "at least 1");
+            }
         }
         for (key, mode) in [
             ("control_mode", self.control_mode),

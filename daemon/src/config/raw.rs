@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::{Config, ConfigError};
+use super::group::Group;
+use super::{Allocate, Config, ConfigError};
 use crate::host::Retention;
 
 /// The keys of a configuration file, all optional.
@@ -19,8 +20,13 @@ pub(super) struct Raw {
     pub(super) state_dir: Option<PathBuf>,
     /// Permission bits of the control socket, as octal digits in a string. Default `"0660"`.
     control_mode: Option<String>,
-    /// Permission bits of the producer socket. Default `"0666"`.
+    /// Group that may control the daemon: a name of `/etc/group`, or a number. Default: `nrt-trace` if there is such a
+    /// group, else the daemon's own.
+    control_group: Option<Group>,
+    /// Permission bits of the producer socket. Default `"0666"`; with `producer_group`, `"0660"`.
     producer_mode: Option<String>,
+    /// Group whose processes may attach. Default: everybody's.
+    producer_group: Option<Group>,
     /// Events kept for each NC of each process when a start does not say. Default 1048576.
     default_max_events_per_nc: Option<u64>,
     /// NCs that get a ring in a process whose cores are not known. Default 8.
@@ -39,10 +45,17 @@ pub(super) struct Raw {
     max_producers_per_uid: Option<usize>,
     /// Bytes of one process's rings in one run. Default 64 GiB (memory is taken only as events come).
     max_segment_bytes: Option<u64>,
+    /// Bytes of the rings of all processes of one user, ended ones with unread events included, taken or not. Default 1 TiB.
+    max_segment_bytes_per_uid: Option<u64>,
+    /// The same of all users. Default 4 TiB.
+    max_segment_bytes_total: Option<u64>,
+    /// Who takes the memory of rings: `"ahead"`, the daemon, some MiB ahead of each tail; `"all"`, the daemon, before a
+    /// process is armed, so that no process's memory group is ever charged; `"producer"`, the process. Default `"ahead"`.
+    allocate: Option<String>,
     /// Bytes of shared memory really taken, above which no process is armed. Default: half of the machine's memory.
     memory_budget_bytes: Option<u64>,
-    /// Bytes of unread events of ended processes; beyond it the oldest are given up. Default: a quarter of the
-    /// machine's memory.
+    /// Bytes of unread events of ended processes; beyond it the oldest are given up. Default: half of
+    /// `memory_budget_bytes`, which it never exceeds.
     ended_budget_bytes: Option<u64>,
     /// Bytes of each process's table of names. Default 1048576.
     string_table_bytes: Option<u64>,
@@ -89,6 +102,13 @@ impl Raw {
             &mut config.control_mode,
             mode("control_mode", self.control_mode)?,
         );
+        if let Some(group) = self.control_group {
+            config.control_group = Some(group.id("control_group")?);
+        }
+        if let Some(group) = self.producer_group {
+            config.producer_group = Some(group.id("producer_group")?);
+            config.producer_mode = 0o660;
+        }
         set(
             &mut config.producer_mode,
             mode("producer_mode", self.producer_mode)?,
@@ -106,11 +126,24 @@ impl Raw {
         set(&mut budgets.producers, self.max_producers);
         set(&mut budgets.producers_per_uid, self.max_producers_per_uid);
         set(&mut budgets.segment_bytes, self.max_segment_bytes);
+        set(
+            &mut budgets.segment_bytes_per_uid,
+            self.max_segment_bytes_per_uid,
+        );
+        set(
+            &mut budgets.segment_bytes_total,
+            self.max_segment_bytes_total,
+        );
         set(&mut budgets.memory_bytes, self.memory_budget_bytes);
-        set(&mut budgets.ended_bytes, self.ended_budget_bytes);
+        // What ended processes left counts as memory too: with more for them than there is in all, nobody could be armed.
+        budgets.ended_bytes = self
+            .ended_budget_bytes
+            .unwrap_or(budgets.memory_bytes / 2)
+            .min(budgets.memory_bytes);
         set(&mut budgets.string_table_bytes, self.string_table_bytes);
         set(&mut budgets.names_bytes, self.names_budget_bytes);
         set(&mut budgets.forgotten_run_s, self.forgotten_run_s);
+        set(&mut config.allocate, allocate(self.allocate)?);
         let host = &mut config.host;
         set(&mut host.enabled, self.host);
         set(&mut host.period_ms, self.host_period_ms);
@@ -136,6 +169,17 @@ fn mode(key: &'static str, text: Option<String>) -> Result<Option<u32>, ConfigEr
             key,
             value: format!("{text:?}"),
             allowed: "octal digits such as \"0660\", at most \"0777\"",
+        })
+    })
+    .transpose()
+}
+
+fn allocate(text: Option<String>) -> Result<Option<Allocate>, ConfigError> {
+    text.map(|text| {
+        text.parse().map_err(|()| ConfigError::Value {
+            key: "allocate",
+            value: format!("{text:?}"),
+            allowed: "\"ahead\", \"all\" or \"producer\"",
         })
     })
     .transpose()

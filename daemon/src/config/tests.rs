@@ -55,6 +55,9 @@ fn each_defect_names_key_and_remedy_on_one_line() {
             "another path",
         ),
         ("control_socket = \"/\"", "path of a socket"),
+        ("allocate = \"now\"", "\"producer\""),
+        ("max_segment_bytes_per_uid = 0", "at least 1"),
+        ("control_group = \"no such group here\"", "/etc/group"),
         ("host_period_ms = 99", "100 to 60000"),
         ("host_period_ms = 60001", "100 to 60000"),
         ("host_max_samples = 0", "at least 1"),
@@ -110,4 +113,41 @@ fn flags_win_over_the_file() {
 fn a_relative_socket_without_a_folder_keeps_its_state_here() {
     let config = Config::from_toml("control_socket = \"c.sock\"").unwrap();
     assert_eq!(config.state_dir, Path::new("."));
+}
+
+/// What ended processes left is memory like any other: it can't have a larger budget than all memory.
+#[test]
+fn the_budget_of_ended_processes_is_part_of_the_memorys() {
+    let budgets = |text: &str| {
+        let b = Config::from_toml(text).unwrap().budgets;
+        (b.memory_bytes, b.ended_bytes)
+    };
+    assert_eq!(budgets("memory_budget_bytes = 1000"), (1000, 500));
+    let both = "memory_budget_bytes = 1000\nended_budget_bytes = ";
+    assert_eq!(budgets(&format!("{both}2000")), (1000, 1000));
+    assert_eq!(budgets(&format!("{both}200")), (1000, 200));
+}
+
+#[test]
+fn a_producer_group_closes_the_socket_to_others() {
+    let config = Config::from_toml("producer_group = 12").unwrap();
+    assert_eq!(
+        (config.producer_group, config.producer_mode),
+        (Some(12), 0o660)
+    );
+    let config = Config::from_toml("producer_group = \"root\"\nproducer_mode = \"0666\"").unwrap();
+    assert_eq!(
+        (config.producer_group, config.producer_mode),
+        (Some(0), 0o666)
+    );
+    assert_eq!(
+        Config::from_toml("control_group = 7")
+            .unwrap()
+            .control_group,
+        Some(7)
+    );
+    assert_eq!(
+        Config::from_toml("allocate = \"all\"").unwrap().allocate,
+        Allocate::All
+    );
 }

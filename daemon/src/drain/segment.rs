@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nrt_trace_abi::SEQ_MAX;
 use nrt_trace_abi::layout::{SegmentLayout, WORD_BYTES, ring, segment};
 use nrt_trace_ring::Reader;
+use nrt_trace_shm::control::ControlPage;
 use nrt_trace_shm::{ReadMapping, ReadWord, ShmError, memfd};
 
 use crate::state::FileId;
@@ -44,6 +46,8 @@ pub(crate) struct Segment {
     firsts: Vec<u64>,
     /// For each ring, in the layout's order, the bytes that have memory already.
     allocated: Vec<AtomicU64>,
+    /// Set when all of it has memory, or it is known why it can't.
+    whole: OnceLock<Result<(), String>>,
 }
 
 impl Segment {
@@ -89,6 +93,7 @@ impl Segment {
             nonce: run_id[1],
             firsts,
             allocated,
+            whole: OnceLock::new(),
         };
         for (ring, nc) in segment.layout.ncs().enumerate() {
             segment.extend(ring, nc, FIRST_BYTES, u64::MAX)?;
@@ -123,6 +128,7 @@ impl Segment {
             layout,
             map,
             fd,
+            whole: OnceLock::new(),
         })
     }
 
@@ -184,6 +190,44 @@ impl Segment {
             return Ok(bytes - done);
         }
         Ok(0)
+    }
+
+    /// Takes all of the memory. It may take a while: a quarter of a second for each GiB.
+    pub(crate) fn allocate_whole(&self) {
+        let whole = self.layout.ring_words() as u64 * WORD_BYTES;
+        let mut rings = self.layout.ncs().enumerate();
+        let done =
+            rings.try_for_each(|(ring, nc)| self.extend(ring, nc, whole, u64::MAX).map(drop));
+        // Set already: then nothing was to be done.
+        let _set_before = self.whole.set(done.map_err(|error| error.to_string()));
+    }
+
+    /// Whether all of it has memory, once that is known.
+    pub(crate) fn whole(&self) -> Option<&Result<(), String>> {
+        self.whole.get()
+    }
+
+    /// Writes down for its process how far each ring has memory.
+    pub(crate) fn tell_ahead(&self, page: &ControlPage) {
+        for (nc, allocated) in self.layout.ncs().zip(&self.allocated) {
+            // Relaxed: a hint.
+            let bytes = allocated.load(Ordering::Relaxed);
+            page.set_ahead(
+                nc,
+                if self.is_whole(bytes) {
+                    u64::MAX
+                } else {
+                    bytes
+                },
+            );
+        }
+    }
+
+    /// Lets its process take the memory itself.
+    pub(crate) fn leave_to_process(&self, page: &ControlPage) {
+        self.layout
+            .ncs()
+            .for_each(|nc| page.set_ahead(nc, u64::MAX));
     }
 
     fn is_whole(&self, bytes: u64) -> bool {

@@ -19,6 +19,8 @@ pub(crate) use facts::{CommandLines, KernelFacts, ProcFolder};
 pub(crate) struct Refusal {
     /// One of [`refuse`].
     pub code: u32,
+    /// The setting that decides, or a word for what has none.
+    pub cause: &'static str,
     /// In words.
     pub reason: String,
 }
@@ -46,11 +48,13 @@ impl PeerProcess {
 pub(crate) fn judge(packet: &[u8], descriptors: usize) -> Result<Hello, Refusal> {
     let protocol = |reason: String| Refusal {
         code: refuse::PROTOCOL,
+        cause: "protocol",
         reason,
     };
     let hello: Hello = message::parse(packet).map_err(|bad| match bad {
         BadMessage::Version { .. } => Refusal {
             code: refuse::VERSION,
+            cause: "version",
             reason: for_the_peer(&bad),
         },
         _ => protocol(bad.to_string()),
@@ -74,6 +78,7 @@ pub(crate) fn judge(packet: &[u8], descriptors: usize) -> Result<Hello, Refusal>
         );
         return Err(Refusal {
             code: refuse::VERSION,
+            cause: "version",
             reason,
         });
     }

@@ -38,6 +38,7 @@ impl Registry {
             ..v1::GetStatusResponse::default()
         };
         self.fill_memory(&mut status);
+        self.fill_budgets(&mut status);
         status
     }
 

@@ -14,17 +14,15 @@
 //! armed once in a run: one that a token's run took over does not come back to the host's run that it was in, because
 //! a second set of rings would give the same numbers to other events.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nrt_trace_abi::MAX_NCS;
-use nrt_trace_abi::layout::SegmentLayout;
 use nrt_trace_abi::message::{Arm, Armed, Disarm, Disarmed, Go, Message};
 use nrt_trace_ring::step;
 use nrt_trace_shm::clock::realtime_ns;
 
 use super::Registry;
+use super::budget::{Denial, NO_CORES, cannot_map};
 use super::producer::{Life, Link, Phase, Producer};
 use crate::drain::segment::Segment;
 use crate::run::Run;
@@ -133,33 +131,32 @@ impl Registry {
             .cores
             .rings(&producer.visible, self.config.default_cores);
         if rings.is_empty() {
-            tracing::info!(producer = id, "not captured: it sees none of the cores");
-            return;
+            let text = "it sees none of the NeuronCores that are captured (--nc)".to_owned();
+            return self.deny(
+                id,
+                run_id,
+                Denial {
+                    cause: NO_CORES,
+                    text,
+                },
+            );
         }
         let events = run.cap * rings.len() as u64;
         let next = run.own.as_ref().map(|own| own.next.clone());
         let segment = self.make_segment(id, run_id, run.cap, &rings, &next.unwrap_or_default());
+        let segment = match segment {
+            Ok(segment) => segment,
+            Err(denial) => return self.deny(id, run_id, denial),
+        };
         let (Some(run), Some(producer)) = (
             self.runs.iter_mut().find(|run| run.id == run_id),
             self.producers.get_mut(&id),
         ) else {
             return;
         };
-        let segment = match segment {
-            Ok(segment) => segment,
-            Err(reason) => {
-                tracing::warn!(
-                    producer = id,
-                    pid = producer.pid(),
-                    "not captured: {reason}"
-                );
-                run.shares.insert(id, Share::without_rings());
-                return;
-            }
-        };
         step::at("lend:made");
         // A process may start captures of its own as often as it likes, and must not fill the log with it.
-        if run.own.is_none() {
+        if run.own.is_none() && self.talk.may(Instant::now()) {
             tell_of_rings(
                 id,
                 producer,
@@ -171,7 +168,7 @@ impl Registry {
         }
         run.shares.insert(id, Share::new(segment.clone()));
         let generation = segment.generation();
-        self.memory.add(segment);
+        self.memory.add(segment, producer.page.clone());
         producer.phase = Phase::Arming {
             run: run_id,
             generation,
@@ -182,11 +179,18 @@ impl Registry {
     /// Sends the rings that were made to their producers, after they were written down: a next daemon must know every
     /// ring that can have events. All at once, because writing takes as long for one as for all.
     pub(super) fn lend(&mut self) {
-        if self.to_lend.is_empty() {
+        if !self.to_lend.is_empty() {
+            let ready = self.take_ready();
+            self.lend_to(ready);
+        }
+    }
+
+    fn lend_to(&mut self, ids: Vec<u32>) {
+        if ids.is_empty() {
             return;
         }
         self.write_down();
-        for id in std::mem::take(&mut self.to_lend) {
+        for id in ids {
             let Some(producer) = self.producers.get(&id) else {
                 continue;
             };
@@ -198,6 +202,11 @@ impl Registry {
             let Some(segment) = share.and_then(|share| share.segment()) else {
                 continue;
             };
+            if let Some(Err(error)) = self.memory.is_ready(segment) {
+                let segment = segment.clone();
+                self.no_memory(id, run, segment, &error);
+                continue;
+            }
             let arm = Arm {
                 header: Arm::header(),
                 generation,
@@ -214,35 +223,6 @@ impl Registry {
                 step::at("lend:sent");
             }
         }
-    }
-
-    fn make_segment(
-        &mut self,
-        id: u32,
-        run_id: u64,
-        cap: u64,
-        rings: &[usize],
-        next: &BTreeMap<usize, u64>,
-    ) -> Result<Arc<Segment>, String> {
-        let budgets = &self.config.budgets;
-        let layout = SegmentLayout::new(cap, rings.iter().copied())
-            .filter(|layout| layout.bytes() <= budgets.segment_bytes)
-            .ok_or_else(|| {
-                format!(
-                    "{} rings of {cap} events exceed max_segment_bytes",
-                    rings.len()
-                )
-            })?;
-        if self.memory.resident() > budgets.memory_bytes {
-            return Err(format!(
-                "the memory budget of {} bytes is used up",
-                budgets.memory_bytes
-            ));
-        }
-        self.next.generation += 1;
-        let run_id = [run_id, super::random()];
-        let segment = Segment::create_after(layout, run_id, self.next.generation, id, next);
-        segment.map(Arc::new).map_err(|error| error.to_string())
     }
 
     /// A producer has its rings in place: the gates open. False if nobody asked.
@@ -275,15 +255,11 @@ impl Registry {
             return true;
         };
         if message.errno != 0 {
-            tracing::warn!(
-                producer = id,
-                pid = producer.pid(),
-                errno = message.errno,
-                "a process can't map its rings"
-            );
+            let bytes = share.segment().map_or(0, |segment| segment.bytes());
             producer.phase = Phase::Idle;
             share.writers = Writers::Quiescent;
             self.let_go(run_id, id);
+            self.deny(id, run_id, cannot_map(bytes, message.errno));
             self.answer_own(id);
             self.settle_waits(Instant::now());
             return true;
@@ -304,7 +280,7 @@ impl Registry {
         };
         producer.page.set_state(true, generation);
         step::at("lend:open");
-        if !quiet {
+        if !quiet && self.talk.may(Instant::now()) {
             tracing::info!(producer = id, pid = producer.pid(), "capturing");
         }
         if producer.send(&Go {
@@ -323,7 +299,11 @@ impl Registry {
     /// Closes the gates and asks whether anybody is still inside an emit.
     pub(super) fn disarm(&mut self, id: u32) {
         let until = Instant::now() + Duration::from_millis(self.config.disarm_timeout_ms.into());
-        self.lend(); // an Arm comes before its Disarm
+        // An Arm comes before its Disarm, also that of rings that have not all of their memory yet.
+        if let Some(at) = self.to_lend.iter().position(|other| *other == id) {
+            self.to_lend.remove(at);
+            self.lend_to(vec![id]);
+        }
         let Some(producer) = self.producers.get_mut(&id) else {
             return;
         };

@@ -13,6 +13,7 @@ use nrt_trace_shm::{ShmError, socket};
 use rustix::event::epoll::{self, EventFlags};
 use zerocopy::IntoBytes;
 
+use super::budget::NO_DESCRIPTORS;
 use super::command::Command;
 use super::producer::{Life, Link, Producer};
 use super::{Registry, Source};
@@ -52,7 +53,10 @@ impl Registry {
                 Err(ShmError::WouldBlock) => return,
                 Err(error) => {
                     // Out of descriptors: the listener stays readable, and asking again at once would be a busy loop.
-                    tracing::warn!("can't take producers for a second: {error}");
+                    let text = format!("can't take producers for a second: {error}");
+                    if self.refusals.note(NO_DESCRIPTORS, &text, Instant::now()) {
+                        tracing::warn!("{text}");
+                    }
                     let _ = epoll::delete(&self.epoll, &self.listener);
                     self.deaf_until = Some(Instant::now() + DEAF);
                     return;
@@ -132,14 +136,16 @@ impl Registry {
             }
             Err(error) => Err(Refusal {
                 code: refuse::PROTOCOL,
+                cause: "protocol",
                 reason: error.to_string(),
             }),
         };
         let Some(visitor) = self.visitors.remove(&id) else {
             return;
         };
+        let uid = visitor.process.peer.uid;
         let judged =
-            judged.and_then(|hello| self.check_budget(visitor.process.peer.uid).map(|()| hello));
+            judged.and_then(|hello| self.check_attach(uid, &visitor.socket).map(|()| hello));
         match judged {
             Ok(hello) => {
                 step::at("greet:heard");
@@ -151,8 +157,8 @@ impl Registry {
 
     fn refuse(&mut self, visitor: &Visitor, refusal: &Refusal) {
         self.counts.refused += 1;
-        // One line for each power of two: whoever connects again and again does not fill the log.
-        if self.counts.refused.is_power_of_two() {
+        // Whoever connects again and again does not fill the log.
+        if (self.refusals).note(refusal.cause, &refusal.reason, Instant::now()) {
             let peer = visitor.process.peer;
             tracing::warn!(
                 pid = peer.pid,
@@ -165,34 +171,6 @@ impl Registry {
         // Best effort: the peer sees the connection close in any case.
         let message = Refuse::new(refusal.code, &refusal.reason);
         drop(socket::send(&visitor.socket, message.as_bytes(), &[]));
-    }
-
-    fn check_budget(&self, uid: u32) -> Result<(), Refusal> {
-        let connected = || {
-            self.producers
-                .values()
-                .filter(|producer| producer.is_connected())
-        };
-        let budgets = &self.config.budgets;
-        let reason = if connected().count() >= budgets.producers {
-            format!(
-                "{} processes are attached, which is the limit (max_producers)",
-                budgets.producers
-            )
-        } else if connected().filter(|producer| producer.uid == uid).count()
-            >= budgets.producers_per_uid
-        {
-            let limit = budgets.producers_per_uid;
-            format!(
-                "{limit} processes of user {uid} are attached, which is the limit (max_producers_per_uid)"
-            )
-        } else {
-            return Ok(());
-        };
-        Err(Refusal {
-            code: refuse::BUDGET,
-            reason,
-        })
     }
 
     fn attach(&mut self, visitor: Visitor, hello: &Hello, handed: Vec<OwnedFd>) {
@@ -220,6 +198,7 @@ impl Registry {
             Err(error) => {
                 let refusal = Refusal {
                     code: refuse::BUDGET,
+                    cause: "system",
                     reason: error.to_string(),
                 };
                 return self.refuse(&visitor, &refusal);
@@ -309,13 +288,15 @@ impl Registry {
             return;
         }
         producer.life = Life::Attached;
-        tracing::info!(
-            producer = id,
-            pid = producer.pid(),
-            uid = producer.uid,
-            name = producer.name(),
-            "attached"
-        );
+        if self.talk.may(Instant::now()) {
+            tracing::info!(
+                producer = id,
+                pid = producer.pid(),
+                uid = producer.uid,
+                name = producer.name(),
+                "attached"
+            );
+        }
         let run_follows = if self.goes_on(id) {
             Welcome::RUN_GOES_ON
         } else {

@@ -52,7 +52,7 @@ impl Registry {
             cores,
             types,
             timeout,
-            mut warnings,
+            warnings,
             ..
         } = spec;
         let run = Run {
@@ -77,15 +77,6 @@ impl Registry {
         attached
             .iter()
             .for_each(|producer| self.reconcile(*producer));
-        for producer in self.in_scope(id) {
-            if matches!(producer.phase, Phase::Idle) {
-                warnings.push(format!(
-                    "process {} ({}) is not captured: it sees none of the cores, or there is no room for its rings",
-                    producer.pid().map_or_else(|| "of another namespace".to_owned(), |pid| pid.to_string()),
-                    producer.name()
-                ));
-            }
-        }
         let until = Instant::now() + timeout;
         self.waits.push(Wait {
             run: id,
@@ -271,6 +262,10 @@ impl Registry {
                 .get(&producer.id)
                 .and_then(|share| share.segment())
                 .map_or(0, |segment| segment.bytes()),
+            refused: (producer.not_captured.as_ref())
+                .filter(|(of, _)| *of == run.id)
+                .map(|(_, why)| why.clone())
+                .unwrap_or_default(),
         };
         v1::StartResponse {
             run: Some(run.message()),

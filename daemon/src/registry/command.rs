@@ -138,7 +138,8 @@ impl Handle {
         let _ = rustix::io::read(&self.0.wake, &mut [0; 8]);
     }
 
-    fn ring(&self) {
+    /// Wakes the thread, which looks at everything that may have changed.
+    pub(crate) fn ring(&self) {
         // Full: the thread has been rung often enough.
         let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
     }

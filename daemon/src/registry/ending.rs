@@ -27,7 +27,9 @@ impl Registry {
         if !producer.is_connected() {
             return;
         }
-        tracing::info!(producer = id, pid = producer.pid(), "connection closed");
+        if self.talk.may(Instant::now()) {
+            tracing::info!(producer = id, pid = producer.pid(), "connection closed");
+        }
         self.part(id, Life::Detached);
     }
 
@@ -37,7 +39,9 @@ impl Registry {
             return;
         };
         producer.pidfd = None; // closed, and so no longer watched
-        tracing::info!(producer = id, pid = producer.pid(), "process ended");
+        if self.talk.may(Instant::now()) {
+            tracing::info!(producer = id, pid = producer.pid(), "process ended");
+        }
         if matches!(producer.life, Life::Away { .. }) {
             return self.lose_away(id, Life::Dead);
         }

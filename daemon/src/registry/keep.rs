@@ -123,7 +123,9 @@ impl Registry {
                 match Segment::adopt(fd, layout, run.id, &file, *id, &away.firsts) {
                     Ok(segment) => {
                         let segment = Arc::new(segment);
-                        self.memory.add(segment.clone());
+                        if let Some(producer) = self.producers.get(id) {
+                            self.memory.add(segment.clone(), producer.page.clone());
+                        }
                         share.found(segment);
                     }
                     Err(error) => {

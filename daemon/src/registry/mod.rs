@@ -9,6 +9,7 @@
 //! | `ending` | closed connections, ended processes, quarantine |
 //! | `capture` | start and stop, with their waiting for producers |
 //! | `filter` | what a run captures, changed while it goes on |
+//! | `budget` | how much anybody may have, and who was refused |
 //! | `own` | captures that a process asks for itself |
 //! | `consume` | fetch and commit, and letting go of what was consumed |
 //! | `keep` | memory that outlives this daemon, and its end |
@@ -22,6 +23,7 @@
 mod answers;
 mod arming;
 mod attach;
+mod budget;
 mod capture;
 pub(crate) mod command;
 mod consume;
@@ -52,6 +54,7 @@ use crate::handshake::CommandLines;
 use crate::host::{CPrograms, Members};
 use crate::listen::StartError;
 use crate::memory::Memory;
+use crate::ration::{Refusals, Talk};
 use crate::run::Run;
 use crate::state::{FromManager, StateFile, Store};
 use crate::strings::Names;
@@ -92,6 +95,12 @@ pub(crate) struct Registry {
     waits: Vec<Wait>,
     next: Next,
     counts: Counts,
+    /// What was refused.
+    refusals: Refusals,
+    /// Lines about processes that come and go.
+    talk: Talk,
+    /// Descriptors that this process may have.
+    descriptors: i32,
     next_round: Instant,
     started_ns: u64,
     /// Where it is written down what a next daemon needs; `None` for a daemon that has no next one.
@@ -251,6 +260,9 @@ impl Registry {
                 fetch: random() >> 1,
             },
             counts: Counts::default(),
+            refusals: Refusals::default(),
+            talk: Talk::new(Instant::now()),
+            descriptors: budget::descriptor_limit(),
             next_round: Instant::now() + ROUND,
             started_ns: realtime_ns(),
         };
@@ -397,6 +409,7 @@ impl Registry {
             self.keep_budgets();
             self.forget_runs(now);
             self.lose_the_late(now);
+            self.tell_of_silence();
             // What a process had claimed, should it end while there is no daemon, is then known to the second.
             self.changed |= self.runs.iter().any(Run::is_capturing);
         }

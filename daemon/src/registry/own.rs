@@ -155,12 +155,11 @@ impl Registry {
                 OwnAnswer::new(request, code(Status::Success), true, &say)
             }
             Phase::Idle => {
-                let say = "no room for the rings, or they could not be mapped";
+                let why = (producer.not_captured.as_ref()).filter(|(of, _)| *of == run.id);
+                let say = why.map_or("there is no room for the rings", |(_, why)| why);
+                let answer = OwnAnswer::new(request, code(Status::Resource), false, say);
                 self.end_own(id);
-                return self.answer(
-                    id,
-                    &OwnAnswer::new(request, code(Status::Resource), false, say),
-                );
+                return self.answer(id, &answer);
             }
             Phase::Arming { .. } | Phase::Closing { .. } => return,
         };

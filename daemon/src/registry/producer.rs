@@ -125,6 +125,8 @@ pub(crate) struct Producer {
     pub quarantined: bool,
     /// Its tables of names, where the service manager keeps them: the one it has, and perhaps an earlier one.
     pub(super) tables: Vec<KeptTable>,
+    /// The last run that covers it and has no rings of it, and why.
+    pub not_captured: Option<(u64, String)>,
     /// Messages that no honest library sends.
     pub strikes: u32,
     outbox: VecDeque<(Vec<u8>, Descriptors)>,
@@ -193,6 +195,7 @@ impl Producer {
             phase: Phase::Idle,
             quarantined: false,
             tables: Vec::new(),
+            not_captured: None,
             strikes: 0,
             outbox: VecDeque::new(),
         }
@@ -222,6 +225,7 @@ impl Producer {
             phase: Phase::Idle,
             quarantined: false,
             tables: Vec::new(),
+            not_captured: None,
             strikes: 0,
             outbox: VecDeque::new(),
         }
@@ -350,6 +354,10 @@ impl Producer {
         v1::Producer {
             state: state.into(),
             run_id: run.map_or(0, |(run, _)| run.id),
+            not_captured: (self.not_captured.as_ref())
+                .filter(|(of, _)| run.is_some_and(|(run, _)| run.id == *of))
+                .map(|(_, why)| why.clone())
+                .unwrap_or_default(),
             rings: run.map(|(_, share)| share.ncs()).unwrap_or_default(),
             armed_from_ns: run.and_then(|(_, share)| share.armed_from_ns),
             ..self.info.clone()

@@ -226,6 +226,12 @@ impl Registry {
                 let generation = share.segment().map(|segment| segment.generation());
                 let open = generation == Some(hello.armed_generation);
                 share.process_returns(open);
+                if let (Some(segment), Some(producer)) =
+                    (share.segment().cloned(), self.producers.get(&id))
+                {
+                    // Its process reads another page now.
+                    self.memory.add(segment, producer.page.clone());
+                }
                 if let (true, Some(generation), Some(producer)) =
                     (open, generation, self.producers.get_mut(&id))
                 {
@@ -256,7 +262,9 @@ impl Registry {
                 Ok(segment) => {
                     let segment = Arc::new(segment);
                     let open = hello.armed_generation == generation;
-                    self.memory.add(segment.clone());
+                    if let Some(producer) = self.producers.get(&id) {
+                        self.memory.add(segment.clone(), producer.page.clone());
+                    }
                     share.come_back(segment, open);
                     tracing::info!(producer = id, run = run.id, open, "its rings are back");
                     if let (true, Some(producer)) = (open, self.producers.get_mut(&id)) {

@@ -1,7 +1,7 @@
 //! Start, arm, emit, stop: with producers that answer, late, wrongly, or never.
 
 use nrt_trace_abi::gate;
-use nrt_trace_abi::message::{Arm, Armed, Disarm, Disarmed, Go, Message};
+use nrt_trace_abi::message::{Arm, Armed, Disarm, Disarmed, Go, Message, Refuse};
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::ProducerState;
 use tonic::Code;
@@ -49,13 +49,16 @@ fn filters_become_gates_by_host_core_and_type() {
         ..host_run(64)
     };
     let answer = host.start(request).unwrap();
-    let run = answer.run.unwrap();
+    let run = answer.run.clone().unwrap();
     assert_eq!(
         (run.nc, run.events),
         (vec![1, 9], vec!["nrt_execute".to_owned()])
     );
-    assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
-    assert!(answer.warnings[0].contains("(c)"), "{:?}", answer.warnings);
+    let refused: Vec<&str> = (answer.producers.iter())
+        .filter(|producer| !producer.refused.is_empty())
+        .map(|producer| producer.name.as_str())
+        .collect();
+    assert_eq!(refused, ["c"], "{answer:?}");
 
     assert_eq!(fake.gate(0), 0, "host core 8 is filtered out");
     assert_eq!(
@@ -373,7 +376,8 @@ fn a_ring_that_is_too_large_is_told_and_costs_nothing() {
     let mut host = Host::with(|config| config.budgets.segment_bytes = 1 << 20);
     let fake = Fake::attach(&host, "x");
     let answer = host.start(host_run(1 << 20)).unwrap();
-    assert_eq!(answer.warnings.len(), 1, "{:?}", answer.warnings);
+    assert!(!answer.producers[0].armed, "{answer:?}");
+    fake.wait_heard::<Refuse>(1);
     assert_eq!(fake.heard::<Arm>(), 0);
     assert_eq!(host.status().reserved_bytes, 0);
 }

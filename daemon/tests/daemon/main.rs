@@ -10,6 +10,7 @@
 
 mod attach;
 mod binary;
+mod budgets;
 mod capture;
 mod ending;
 mod fetch;

@@ -40,6 +40,32 @@ fn sigterm_ends_it_with_status_0_and_its_sockets_gone_also_with_idle_connections
     probe.wait().ok();
 }
 
+/// Case G03: nobody who holds on to it keeps it: a client that connected and says nothing, one that reads nothing of a large
+/// fetch, one that is stopped in the middle of a stream, a process that is stopped and never answers.
+#[test]
+fn g03_either_signal_ends_it_whoever_holds_on() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut host = Host::with_daemon();
+        host.tracectl(&["start", "--max-events-per-nc", "300000"])
+            .ok();
+        host.probe(&["-n", "200000"]).ok();
+        let silent = UnixStream::connect(host.control_socket()).unwrap();
+        let mute = host.interactive_probe(&[]);
+        mute.signal(Signal::STOP);
+        let mut unread = Running::start(host.tracectl_command(&["fetch", "-o", "-"]));
+        assert_eq!(unread.read_byte(), b'{');
+        let mut watching =
+            Running::start(host.tracectl_command(&["host", "--follow", "--format", "json"]));
+        assert_eq!(watching.read_byte(), b'{');
+        watching.signal(Signal::STOP);
+        let pid = Pid::from_raw(host.daemon_pid().cast_signed()).unwrap();
+        kill_process(pid, signal).unwrap();
+        assert_eq!(host.wait_daemon(), Some(0), "{signal:?}");
+        assert!(!host.control_socket().exists() && !host.producer_socket().exists());
+        drop((silent, unread, watching, mute));
+    }
+}
+
 #[test]
 fn after_sigkill_it_starts_again_on_the_same_sockets() {
     let mut host = Host::with_daemon();

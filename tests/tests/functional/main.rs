@@ -12,6 +12,7 @@ mod fetch;
 mod fetch_twice;
 mod filters;
 mod killed;
+mod limits;
 mod own;
 mod record;
 mod record_apart;

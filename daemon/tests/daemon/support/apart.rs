@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -20,6 +21,17 @@ pub(crate) struct Apart {
 impl Apart {
     /// Starts the daemon with these lines of a configuration file.
     pub(crate) fn with(settings: &str) -> Self {
+        Self::start(env!("CARGO_BIN_EXE_nrt-traced"), &[], settings)
+    }
+
+    /// The same, which may have so many descriptors.
+    pub(crate) fn with_descriptors(most: u32, settings: &str) -> Self {
+        let limit = format!("ulimit -n {most}; exec \"$@\"");
+        let arguments = ["-c", &limit, "sh", env!("CARGO_BIN_EXE_nrt-traced")];
+        Self::start("sh", &arguments, settings)
+    }
+
+    fn start(program: &str, arguments: &[&str], settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(
@@ -27,7 +39,9 @@ impl Apart {
             format!("test_small_rings = true\n{settings}\n"),
         )
         .unwrap();
-        let child = Command::new(env!("CARGO_BIN_EXE_nrt-traced"))
+        let mut command = Command::new(program);
+        let child = command
+            .args(arguments)
             .env_remove("RUST_LOG")
             .env("NRT_TRACE_SOCKET", at("c.sock"))
             .env("NRT_TRACE_PRODUCER_SOCKET", at("p.sock"))
@@ -69,6 +83,11 @@ impl Apart {
         fs::read_dir(format!("/proc/{}/fd", self.child.id()))
             .unwrap()
             .count()
+    }
+
+    /// CPU time that it used, s.
+    pub(crate) fn cpu(&mut self) -> f64 {
+        Duration::from_nanos(self.client.status().cpu_ns).as_secs_f64()
     }
 
     /// Whether it still runs.

@@ -59,6 +59,8 @@ struct Shared {
     heard: Mutex<Vec<u16>>,
     /// Answers to requests, in order.
     answers: Mutex<Vec<OwnAnswer>>,
+    /// Why it is not captured, as it was last told.
+    refused: Mutex<Option<(u32, String)>>,
 }
 
 /// A good Hello.
@@ -126,6 +128,7 @@ impl Fake {
             rings: Mutex::default(),
             heard: Mutex::default(),
             answers: Mutex::default(),
+            refused: Mutex::default(),
         });
         let socket = Arc::new(socket);
         let thread = {
@@ -196,6 +199,12 @@ impl Fake {
         found()
             .map(|answer| (answer.status, answer.joined == 1))
             .unwrap()
+    }
+
+    /// Waits until it is told that a run goes on without it; code and reason.
+    pub(crate) fn refusal(&self) -> (u32, String) {
+        self.wait_heard::<Refuse>(1);
+        self.shared.refused.lock().unwrap().clone().unwrap()
     }
 
     /// How many requests were answered.
@@ -352,7 +361,11 @@ fn serve(socket: &OwnedFd, shared: &Shared) {
         } else if let Ok(answer) = message::parse::<OwnAnswer>(&packet) {
             shared.answers.lock().unwrap().push(answer);
         } else {
-            assert_eq!(kind, Go::KIND);
+            assert!([Go::KIND, Refuse::KIND].contains(&kind), "{kind}");
+            if let Ok(refuse) = message::parse::<Refuse>(&packet) {
+                let text = refuse.text().unwrap().to_owned();
+                *shared.refused.lock().unwrap() = Some((refuse.code, text));
+            }
             shared.heard.lock().unwrap().push(kind);
         }
     }
