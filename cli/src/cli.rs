@@ -217,7 +217,8 @@ pub(crate) struct StartArgs {
 ///
 /// In effect for every process when this returns: what the new filter leaves out is not recorded from then on. Nothing that
 /// was recorded is touched, and the trace says that the filter changed. A filter that is not given stays as it is; `all`
-/// takes it away.
+/// takes it away. A process that has no ring yet for some of the NeuronCores gets other rings, and records nothing for the
+/// moment that this takes.
 #[derive(Args, Debug)]
 #[command(
     group = clap::ArgGroup::new("filter").required(true).multiple(true).args(["nc", "events"]),
@@ -244,6 +245,10 @@ pub(crate) struct SetFilterArgs {
         long_help = "Event types to capture from now on: `all`, or names, `hardware`, `software` and ^NAME, as for `start`"
     )]
     pub(crate) events: Option<EventTerms>,
+
+    /// How long to wait for processes that need rings for more NeuronCores, in ms [default: 250]
+    #[arg(long, value_name = "MS")]
+    pub(crate) arm_timeout: Option<u32>,
 
     #[command(flatten)]
     pub(crate) scope: ScopeArg,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
 
-use super::start::{filter, run_id, scope};
+use super::start::{armed, filter, run_id, scope};
 use crate::cli::{SetFilterArgs, SocketArg};
 use crate::client::Client;
 use crate::error::Failure;
@@ -19,6 +19,7 @@ pub(crate) async fn run(socket: &SocketArg, args: SetFilterArgs) -> Result<ExitC
         token: args.scope.token,
         nc: args.nc.map(|list| v1::NcFilter { nc: list.0 }),
         events: args.events.map(|terms| v1::TypeFilter { events: terms.0 }),
+        arm_timeout_ms: args.arm_timeout,
     };
     let reply = client.set_filter(request).await?;
     report(&reply, &mut stdout().lock())?;
@@ -38,6 +39,9 @@ fn report(reply: &v1::SetFilterResponse, out: &mut impl Write) -> Result<(), Fai
     }
     let members = usize::try_from(reply.producers).unwrap_or(usize::MAX);
     writeln!(out, "in force {}", human::processes(members))?;
+    for producer in &reply.rearmed {
+        armed(producer, out)?;
+    }
     out.flush()?;
     Ok(())
 }
@@ -64,6 +68,13 @@ mod tests {
             run: Some(run),
             warnings: Vec::new(),
             producers: 3,
+            rearmed: vec![v1::ArmedProducer {
+                pid: Some(42),
+                name: "trainer".to_owned(),
+                armed: true,
+                segment_bytes: 1 << 20,
+                ..v1::ArmedProducer::default()
+            }],
         };
         let mut out = Vec::new();
         report(&reply, &mut out).unwrap();
@@ -72,7 +83,8 @@ mod tests {
             "run      00000000000000ab of the host\n\
              filter   NeuronCores 0-1, all event types\n\
              before   all NeuronCores, event types cc_running, until 2026-11-30 02:21:05.123 UTC\n\
-             in force 3 processes\n"
+             in force 3 processes\n\
+             armed    42 trainer (up to 1.0 MiB of shared memory)\n"
         );
     }
 }

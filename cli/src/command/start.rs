@@ -46,22 +46,7 @@ fn report(reply: &v1::StartResponse, out: &mut impl Write) -> Result<(), Failure
     )?;
     writeln!(out, "filter   {}", filter(&run.nc, &run.events))?;
     for producer in &reply.producers {
-        let name = printable(&producer.name);
-        let who = match producer.pid {
-            Some(pid) => format!("{pid} {name}"),
-            None => format!("producer {} {name}", producer.producer_id),
-        };
-        if !producer.refused.is_empty() {
-            writeln!(out, "refused  {who}: {}", printable(&producer.refused))?;
-        } else if producer.armed {
-            let memory = human::bytes(producer.segment_bytes);
-            writeln!(out, "armed    {who} (up to {memory} of shared memory)")?;
-        } else {
-            writeln!(
-                out,
-                "not yet  {who}: it did not answer in time, and is armed when it does"
-            )?;
-        }
+        armed(producer, out)?;
     }
     if reply.producers.is_empty() {
         writeln!(
@@ -77,6 +62,27 @@ fn report(reply: &v1::StartResponse, out: &mut impl Write) -> Result<(), Failure
         )?;
     }
     out.flush()?;
+    Ok(())
+}
+
+/// Whether a process has its rings.
+pub(super) fn armed(producer: &v1::ArmedProducer, out: &mut impl Write) -> Result<(), Failure> {
+    let name = printable(&producer.name);
+    let who = match producer.pid {
+        Some(pid) => format!("{pid} {name}"),
+        None => format!("producer {} {name}", producer.producer_id),
+    };
+    if !producer.refused.is_empty() {
+        writeln!(out, "refused  {who}: {}", printable(&producer.refused))?;
+    } else if producer.armed {
+        let memory = human::bytes(producer.segment_bytes);
+        writeln!(out, "armed    {who} (up to {memory} of shared memory)")?;
+    } else {
+        writeln!(
+            out,
+            "not yet  {who}: it did not answer in time, and is armed when it does"
+        )?;
+    }
     Ok(())
 }
 

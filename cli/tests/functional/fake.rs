@@ -145,7 +145,9 @@ impl TraceControl for Service {
         &self,
         request: Request<v1::SetFilterRequest>,
     ) -> Result<Response<v1::SetFilterResponse>, Status> {
-        let v1::SetFilterRequest { token, nc, events } = request.into_inner();
+        let v1::SetFilterRequest {
+            token, nc, events, ..
+        } = request.into_inner();
         let (nc, events) = (nc.map(|f| f.nc), events.map(|f| f.events));
         self.note(format!(
             "set_filter token={token:?} nc={nc:?} events={events:?}"

@@ -1,5 +1,7 @@
 //! Accounts as messages.
 
+use std::collections::BTreeMap;
+
 use nrt_trace_proto::v1;
 use nrt_trace_ring::{Account, Cursor};
 
@@ -28,6 +30,65 @@ pub(crate) fn ring_account(
         skipped,
         exact,
     }
+}
+
+/// The accounts of rings that followed one another, summed: one for each producer and NC, in the order of the first.
+pub(crate) fn merged(accounts: impl Iterator<Item = v1::RingAccount>) -> Vec<v1::RingAccount> {
+    let mut sums = BTreeMap::<(u32, u32), v1::RingAccount>::new();
+    for one in accounts {
+        sums.entry((one.producer_id, one.nc_idx))
+            .and_modify(|sum| add(sum, &one))
+            .or_insert(one);
+    }
+    sums.into_values().collect()
+}
+
+fn add(sum: &mut v1::RingAccount, one: &v1::RingAccount) {
+    let fields = |account: &v1::RingAccount| {
+        [
+            account.claimed,
+            account.delivered,
+            account.lost,
+            account.pending,
+            account.unread,
+            account.dropped_in_flight,
+            account.dropped_lapped,
+            account.dropped_seq,
+            account.overwritten,
+            account.abandoned,
+            account.skipped,
+        ]
+    };
+    let (a, b) = (fields(sum), fields(one));
+    let [
+        claimed,
+        delivered,
+        lost,
+        pending,
+        unread,
+        dropped_in_flight,
+        dropped_lapped,
+        dropped_seq,
+        overwritten,
+        abandoned,
+        skipped,
+    ] = std::array::from_fn(|at| a[at].saturating_add(b[at]));
+    *sum = v1::RingAccount {
+        producer_id: sum.producer_id,
+        nc_idx: sum.nc_idx,
+        claimed,
+        delivered,
+        lost,
+        pending,
+        unread,
+        dropped_in_flight,
+        dropped_lapped,
+        dropped_seq,
+        overwritten,
+        abandoned,
+        skipped,
+        exact: sum.exact && one.exact,
+    };
 }
 
 /// What a cursor alone can say, of a ring whose words are not to be believed: nothing beyond it exists.
@@ -84,6 +145,27 @@ mod tests {
             ),
             (3, 4, 0, true)
         );
+    }
+
+    #[test]
+    fn rings_that_followed_one_another_have_one_account() {
+        let account = Account {
+            claimed: 5,
+            delivered: 3,
+            lost: 2,
+            dropped_lapped: 1,
+            ..Account::default()
+        };
+        let of = |nc, exact| ring_account(3, nc, &account, 0, exact);
+        let sums = merged([of(1, true), of(0, true), of(1, false)].into_iter());
+        assert_eq!(sums[0], of(0, true));
+        let both = &sums[1];
+        assert_eq!((both.nc_idx, both.claimed, both.delivered), (1, 10, 6));
+        assert_eq!(
+            (both.lost, both.dropped_lapped, both.overwritten),
+            (4, 2, 2)
+        );
+        assert!(!both.exact && sums.len() == 2);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A whole fetch: the parts of a trace in their order, into a channel that the client's pace bounds.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use nrt_trace_proto::v1::trace_part::Part;
@@ -7,7 +8,7 @@ use nrt_trace_proto::{FORMAT_VERSION, v1};
 use nrt_trace_ring::{Account, Cursor, Impossible, step};
 use nrt_trace_shm::clock::anchor;
 
-use super::account::{is_settled, ring_account, without_ring};
+use super::account::{is_settled, merged, ring_account, without_ring};
 use super::asked::Asked;
 use super::ring::{self, Learned};
 use super::segment::Segment;
@@ -58,9 +59,16 @@ pub(crate) struct ProducerJob {
     pub selected: bool,
     /// Its table of names.
     pub names: Arc<ProducerNames>,
-    /// Its rings' memory; `None` when it never had any, or all was consumed.
+    /// What it has in the run, oldest first: several where it came back into the run.
+    pub parts: Vec<PartJob>,
+}
+
+/// The rings that a producer had at a time.
+#[derive(Debug)]
+pub(crate) struct PartJob {
+    /// Their memory; `None` when it never had any, or all was consumed.
     pub segment: Option<Arc<Segment>>,
-    /// Its rings.
+    /// The rings.
     pub rings: Vec<RingJob>,
     /// The accounts of rings that are no more.
     pub settled: Vec<v1::RingAccount>,
@@ -75,6 +83,8 @@ pub(crate) struct ProducerJob {
 pub(crate) struct RingJob {
     /// NC, the process's own index.
     pub nc: usize,
+    /// The number of its first event, less one.
+    pub first: u64,
     /// Whether the caller wants it.
     pub selected: bool,
     /// Where to begin.
@@ -220,37 +230,50 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
         if producer.selected {
             self.send(Part::Producer(producer.info.clone()))?;
         }
-        let mut believed = producer.certainty != Certainty::Quarantined;
-        for ring in &producer.rings {
-            if producer.selected && ring.selected {
-                believed = self.ring(producer, ring, believed)?;
-            } else if let Some(reader) = producer
-                .segment
-                .as_ref()
-                .and_then(|segment| segment.reader(ring.nc))
-            {
-                let left = reader
-                    .claimed(&ring.cursor)
-                    .map_or(0, |tail| tail - ring.cursor.next());
-                self.left = self.left.saturating_add(left);
+        let (id, parts) = (producer.info.producer_id, &producer.parts);
+        let doubted = |part: &PartJob| part.certainty == Certainty::Quarantined;
+        let mut believed = !parts.iter().any(doubted);
+        let rings = || parts.iter().flat_map(|part| &part.rings);
+        let mut settled: Vec<v1::RingAccount> = Vec::new();
+        settled.extend(parts.iter().flat_map(|part| &part.settled));
+        let ncs: BTreeSet<usize> = rings().map(|ring| ring.nc).collect();
+        for nc in ncs {
+            let selected = rings().any(|ring| ring.nc == nc && ring.selected);
+            if producer.selected && selected {
+                let index = u32::try_from(nc).unwrap_or(u32::MAX);
+                let (mut accounts, rest): (Vec<_>, _) =
+                    settled.into_iter().partition(|one| one.nc_idx == index);
+                settled = rest;
+                believed = self.rings_of(producer, nc, believed, &mut accounts)?;
+                for account in merged(accounts.into_iter()) {
+                    self.send(Part::Account(account))?;
+                }
+                step::at("read:told");
+            } else {
+                self.leave(producer, nc);
             }
         }
         if !producer.selected {
             return Ok(());
         }
-        for account in &producer.settled {
-            self.send(Part::Account(*account))?;
+        for account in merged(settled.into_iter()) {
+            self.send(Part::Account(account))?;
         }
-        let [no_ring, nc_out_of_range] = producer
-            .segment
-            .as_ref()
-            .map_or(producer.unplaced, |segment| segment.unplaced());
-        if producer.rings.iter().all(|ring| ring.selected) {
-            self.outcome.told.push(producer.info.producer_id);
+        let mut unplaced = [0u64; 2];
+        for part in parts {
+            let segment = part.segment.as_ref();
+            let counted = segment.map_or([0; 2], |segment| segment.unplaced());
+            for (sum, more) in unplaced.iter_mut().zip(counted.iter().zip(part.unplaced)) {
+                *sum = sum.saturating_add(*more.0).saturating_add(more.1);
+            }
         }
+        if rings().all(|ring| ring.selected) {
+            self.outcome.told.push(id);
+        }
+        let [no_ring, nc_out_of_range] = unplaced;
         let (strings_full, strings_refused) = producer.names.counts();
         self.send(Part::ProducerAccount(v1::ProducerAccount {
-            producer_id: producer.info.producer_id,
+            producer_id: id,
             no_ring,
             nc_out_of_range,
             strings_full,
@@ -258,30 +281,63 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
         }))
     }
 
-    /// One ring's turn; the answer is whether the producer is still believed.
+    /// Counts what is left of an NC that the caller does not want.
+    fn leave(&mut self, producer: &ProducerJob, nc: usize) {
+        for part in &producer.parts {
+            for ring in part.rings.iter().filter(|ring| ring.nc == nc) {
+                let reader = (part.segment.as_ref()).and_then(|segment| segment.reader(nc));
+                let claimed = reader.and_then(|reader| reader.claimed(&ring.cursor).ok());
+                let left = claimed.map_or(0, |tail| tail - ring.cursor.next());
+                self.left = self.left.saturating_add(left);
+            }
+        }
+    }
+
+    /// The turn of an NC: of all rings that the producer had for it. The answer is whether the producer is still believed.
+    fn rings_of(
+        &mut self,
+        producer: &ProducerJob,
+        nc: usize,
+        mut believed: bool,
+        accounts: &mut Vec<v1::RingAccount>,
+    ) -> Result<bool, BrokenOff> {
+        let mut max = self.job.max_events_per_nc;
+        for part in &producer.parts {
+            for ring in part.rings.iter().filter(|ring| ring.nc == nc) {
+                let (account, taken) = self.ring(producer, part, ring, max, &mut believed)?;
+                accounts.push(account);
+                max -= taken.min(max);
+            }
+        }
+        Ok(believed)
+    }
+
+    /// One ring's turn: its account, and how many of at most `max` events it gave.
     fn ring(
         &mut self,
         producer: &ProducerJob,
+        part: &PartJob,
         ring: &RingJob,
-        believed: bool,
-    ) -> Result<bool, BrokenOff> {
+        max: u64,
+        believed: &mut bool,
+    ) -> Result<(v1::RingAccount, u64), BrokenOff> {
         let id = producer.info.producer_id;
         let nc_idx = u32::try_from(ring.nc).unwrap_or(u32::MAX);
-        let reader = producer
-            .segment
-            .as_ref()
-            .and_then(|segment| segment.reader(ring.nc));
-        let Some(reader) = reader.filter(|_| believed) else {
-            self.send(Part::Account(ring_account(
-                id,
-                ring.nc,
-                &without_ring(&ring.cursor),
-                ring.skipped,
-                false,
-            )))?;
-            return Ok(believed);
+        let told = |account: &Account, skipped, exact| {
+            // Numbers begin where those of the NC's earlier ring ended.
+            let account = Account {
+                claimed: account.claimed.saturating_sub(ring.first),
+                ..*account
+            };
+            ring_account(id, ring.nc, &account, skipped, exact)
         };
-        let max = self.job.max_events_per_nc;
+        let segment = part.segment.as_ref().filter(|_| *believed);
+        let Some((segment, reader)) =
+            segment.and_then(|segment| Some((segment, segment.reader(ring.nc)?)))
+        else {
+            let account = told(&without_ring(&ring.cursor), ring.skipped, false);
+            return Ok((account, 0));
+        };
         let turn = if self.job.discard {
             discard(&reader, &ring.cursor, max)
         } else {
@@ -317,28 +373,26 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
             .impossible
             .map_or_else(|| reader.account(&turn.cursor), Err);
         let skipped = ring.skipped + turn.skipped;
+        *believed = account.is_ok();
         let message = match &account {
-            Ok(account) => {
-                let exact = producer.certainty.is_exact(account);
-                ring_account(id, ring.nc, account, skipped, exact)
-            }
+            Ok(account) => told(account, skipped, part.certainty.is_exact(account)),
             Err(impossible) => {
                 (self.quarantine)(id, *impossible);
-                ring_account(id, ring.nc, &without_ring(&turn.cursor), skipped, false)
+                told(&without_ring(&turn.cursor), skipped, false)
             }
         };
-        self.send(Part::Account(message))?;
-        step::at("read:told");
         self.events += turn.delivered;
         self.left = self.left.saturating_add(turn.left);
+        let given_up = turn.cursor.abandoned() - ring.cursor.abandoned();
         self.outcome.consumed.push(Consumed {
             producer_id: id,
+            generation: segment.generation(),
             nc: ring.nc,
             cursor: turn.cursor,
             learned: turn.learned,
             skipped: turn.skipped,
         });
-        Ok(account.is_ok())
+        Ok((message, turn.delivered + given_up))
     }
 }
 

@@ -12,6 +12,8 @@ use super::correlations::Correlations;
 pub(crate) struct Consumed {
     /// The producer's number.
     pub producer_id: u32,
+    /// Which of its rings, if it had several of the NC.
+    pub generation: u64,
     /// The ring's NC.
     pub nc: usize,
     /// Where the next fetch goes on, and the account so far.

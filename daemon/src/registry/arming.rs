@@ -10,9 +10,9 @@
 //!        Disarmed
 //! ```
 //!
-//! While a Disarm is unanswered nothing more is sent, so that a stopped producer's socket never fills up. A producer is
-//! armed once in a run: one that a token's run took over does not come back to the host's run that it was in, because
-//! a second set of rings would give the same numbers to other events.
+//! While a Disarm is unanswered nothing more is sent, so that a stopped producer's socket never fills up. A producer that
+//! comes back into a run, because the token's run that took it is over, gets other rings, whose numbers go on where those of
+//! the first ones ended (`run::parts`).
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use super::budget::{Denial, NO_CORES, cannot_map};
 use super::producer::{Life, Link, Phase, Producer};
 use crate::drain::segment::Segment;
 use crate::run::Run;
-use crate::run::share::{Share, Writers};
+use crate::run::share::Writers;
 
 impl Registry {
     /// The run that shall have the producer's rings: its own, else its token's, else the host's.
@@ -123,13 +123,10 @@ impl Registry {
         let Some(producer) = self.producers.get(&id) else {
             return;
         };
-        if run.shares.contains_key(&id) {
-            return; // it has been in this run before
+        if run.shares.get(&id).is_some_and(|share| share.barred) {
+            return;
         }
-        let rings = run
-            .filter
-            .cores
-            .rings(&producer.visible, self.config.default_cores);
+        let rings: Vec<usize> = self.rings_in(run, producer).into_iter().collect();
         if rings.is_empty() {
             let text = "it sees none of the NeuronCores that are captured (--nc)".to_owned();
             return self.deny(
@@ -142,8 +139,9 @@ impl Registry {
             );
         }
         let events = run.cap * rings.len() as u64;
-        let next = run.own.as_ref().map(|own| own.next.clone());
-        let segment = self.make_segment(id, run_id, run.cap, &rings, &next.unwrap_or_default());
+        let mut next = run.next_numbers(id);
+        next.extend(run.own.iter().flat_map(|own| own.next.clone()));
+        let segment = self.make_segment(id, run_id, run.cap, &rings, &next);
         let segment = match segment {
             Ok(segment) => segment,
             Err(denial) => return self.deny(id, run_id, denial),
@@ -166,7 +164,15 @@ impl Registry {
                 self.config.default_cores,
             );
         }
-        run.shares.insert(id, Share::new(segment.clone()));
+        let given_up = run.admit(id, segment.clone());
+        if given_up > 0 {
+            tracing::warn!(
+                producer = id,
+                run = run_id,
+                events = given_up,
+                "it came back into the run so often that unread events of its first rings are given up"
+            );
+        }
         let generation = segment.generation();
         self.memory.add(segment, producer.page.clone());
         producer.phase = Phase::Arming {
@@ -258,6 +264,7 @@ impl Registry {
             let bytes = share.segment().map_or(0, |segment| segment.bytes());
             producer.phase = Phase::Idle;
             share.writers = Writers::Quiescent;
+            share.barred = true;
             self.let_go(run_id, id);
             self.deny(id, run_id, cannot_map(bytes, message.errno));
             self.answer_own(id);
@@ -267,7 +274,7 @@ impl Registry {
         step::at("lend:answered");
         self.clock.refresh(id);
         share.writers = Writers::Open;
-        share.armed_from_ns = Some(realtime_ns());
+        share.armed_from_ns.get_or_insert_with(realtime_ns);
         let quiet = run.own.is_some();
         producer.phase = Phase::Open {
             run: run_id,
@@ -291,6 +298,7 @@ impl Registry {
             self.connection_lost(id);
         }
         step::at("lend:told");
+        self.complete_rings(id); // if the filter was changed while these were on their way
         self.answer_own(id);
         self.settle_waits(Instant::now());
         true
@@ -365,7 +373,10 @@ impl Registry {
         {
             share.writers = Writers::Quiescent;
         }
-        self.part_from_joined(id, run_id, message.quiescent == 1);
+        let producer = self.producers.get(&id);
+        if producer.and_then(|producer| self.wanted_run(producer)) != Some(run_id) {
+            self.part_from_joined(id, run_id);
+        }
         self.let_go(run_id, id);
         // First the next run's Arm: between the two runs it would look like a producer nobody waits for.
         self.reconcile(id);

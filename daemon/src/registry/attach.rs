@@ -321,6 +321,7 @@ impl Registry {
         }
         step::at("greet:sent");
         self.reconcile(id);
+        self.complete_rings(id);
     }
 
     /// A producer's packets.

@@ -18,6 +18,7 @@ use super::producer::{Link, Phase};
 use crate::config::Allocate;
 use crate::drain::segment::Segment;
 use crate::handshake::Refusal;
+use crate::run::Run;
 use crate::run::share::Share;
 
 /// Descriptors that are left for clients, fetches and files when processes have taken all others.
@@ -130,7 +131,12 @@ impl Registry {
         Ok(segment)
     }
 
-    fn check_rings(&self, id: u32, cap: u64, rings: &[usize]) -> Result<SegmentLayout, Denial> {
+    pub(super) fn check_rings(
+        &self,
+        id: u32,
+        cap: u64,
+        rings: &[usize],
+    ) -> Result<SegmentLayout, Denial> {
         let budgets = &self.config.budgets;
         let what = format!("{} rings of {cap} events", rings.len());
         let denied = |cause, text: String| Err(Denial { cause, text });
@@ -206,7 +212,7 @@ impl Registry {
         let of_user = |id: &u32| self.producers.get(id).map(|producer| producer.uid) == uid;
         self.runs
             .iter()
-            .flat_map(|run| &run.shares)
+            .flat_map(Run::parts)
             .filter(|(id, _)| of_user(id))
             .filter_map(|(_, share)| Some(share.segment()?.bytes()))
             .sum()
@@ -239,7 +245,7 @@ impl Registry {
         let own = run.own.is_some();
         // A run that takes other NeuronCores later may capture it then.
         if denial.cause != NO_CORES {
-            run.shares.entry(id).or_insert_with(Share::without_rings);
+            run.shares.entry(id).or_insert_with(Share::barred);
         }
         let message = Refuse::new(refuse::BUDGET, &denial.text);
         producer.not_captured = Some((run_id, denial.text));
@@ -271,7 +277,10 @@ impl Registry {
             producer.phase = Phase::Idle;
         }
         if let Some(run) = self.runs.iter_mut().find(|run| run.id == run_id) {
-            run.shares.insert(id, Share::without_rings());
+            run.shares
+                .entry(id)
+                .or_insert_with(Share::barred)
+                .drop_rings();
         }
         let text = format!(
             "{error}: its rings need {} (allocate)",

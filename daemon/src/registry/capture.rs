@@ -13,24 +13,31 @@ use super::producer::{Life, Phase, Producer};
 use crate::run::error::RunError;
 use crate::run::filter::{Filter, PastFilters};
 use crate::run::request::StartSpec;
-use crate::run::share::Writers;
+use crate::run::share::Share;
 use crate::run::{Run, scope_name};
 
 /// A start or a stop whose answer waits for producers.
 #[derive(Debug)]
 pub(super) struct Wait {
-    run: u64,
+    pub(super) run: u64,
     /// When it is answered at the latest.
     pub(super) until: Instant,
-    asked: Asked,
+    pub(super) asked: Asked,
 }
 
 #[derive(Debug)]
-enum Asked {
+pub(super) enum Asked {
     Start {
         warnings: Vec<String>,
         abandoned: u64,
         reply: Reply<v1::StartResponse>,
+    },
+    SetFilter {
+        warnings: Vec<String>,
+        producers: u32,
+        /// Producers that get other rings.
+        rearmed: Vec<u32>,
+        reply: Reply<v1::SetFilterResponse>,
     },
     Stop {
         discard: bool,
@@ -64,6 +71,7 @@ impl Registry {
             filter: Filter { cores, types },
             past: PastFilters::default(),
             shares: BTreeMap::new(),
+            earlier: Vec::new(),
             fetch: None,
             asked: Instant::now(),
             own: None,
@@ -124,12 +132,13 @@ impl Registry {
         let members: Vec<u32> = self.runs[at].shares.keys().copied().collect();
         members
             .into_iter()
-            .for_each(|member| self.part_from_joined(member, id, false));
+            .for_each(|member| self.part_from_joined(member, id));
         let mut run = self.runs.remove(at);
         run.stopped_ns.get_or_insert_with(realtime_ns);
         run.cancel_fetch();
-        for (producer, mut share) in run.shares {
-            if let Some(segment) = share.release(producer) {
+        let members: Vec<u32> = run.shares.keys().copied().collect();
+        for producer in members {
+            for segment in run.release(producer, true) {
                 self.free(segment);
             }
             self.retire(producer);
@@ -205,6 +214,12 @@ impl Registry {
                     || matches!(producer.phase, Phase::Arming { .. } | Phase::Closing { .. });
                 to_come && self.covering_run(producer) == Some(wait.run)
             }),
+            Asked::SetFilter { ref rearmed, .. } => rearmed.iter().any(|id| {
+                self.producers.get(id).is_some_and(|producer| {
+                    matches!(producer.phase, Phase::Arming { .. } | Phase::Closing { .. })
+                        && self.covering_run(producer) == Some(wait.run)
+                })
+            }),
             Asked::Stop { .. } => self
                 .producers
                 .values()
@@ -242,6 +257,24 @@ impl Registry {
                 } => {
                     drop(reply.send(Ok(self.started(&self.runs[at], warnings, abandoned))));
                 }
+                Asked::SetFilter {
+                    warnings,
+                    producers,
+                    rearmed,
+                    reply,
+                } => {
+                    let run = &self.runs[at];
+                    let answer = v1::SetFilterResponse {
+                        run: Some(run.message()),
+                        warnings,
+                        producers,
+                        rearmed: (rearmed.iter())
+                            .filter_map(|id| self.producers.get(id))
+                            .map(|producer| armed(producer, run))
+                            .collect(),
+                    };
+                    drop(reply.send(Ok(answer)));
+                }
                 Asked::Stop { discard, reply } => {
                     let answer = self.stopped(at, discard);
                     step::at("stop:counted");
@@ -252,25 +285,12 @@ impl Registry {
     }
 
     fn started(&self, run: &Run, warnings: Vec<String>, abandoned: u64) -> v1::StartResponse {
-        let armed = |producer: &Producer| v1::ArmedProducer {
-            producer_id: producer.id,
-            pid: producer.pid(),
-            name: producer.name().to_owned(),
-            armed: matches!(producer.phase, Phase::Open { run: open, .. } if open == run.id),
-            segment_bytes: run
-                .shares
-                .get(&producer.id)
-                .and_then(|share| share.segment())
-                .map_or(0, |segment| segment.bytes()),
-            refused: (producer.not_captured.as_ref())
-                .filter(|(of, _)| *of == run.id)
-                .map(|(_, why)| why.clone())
-                .unwrap_or_default(),
-        };
         v1::StartResponse {
             run: Some(run.message()),
             warnings,
-            producers: self.in_scope(run.id).map(armed).collect(),
+            producers: (self.in_scope(run.id))
+                .map(|producer| armed(producer, run))
+                .collect(),
             abandoned,
         }
     }
@@ -278,14 +298,17 @@ impl Registry {
     fn stopped(&mut self, at: usize, discard: bool) -> v1::StopResponse {
         let run = &mut self.runs[at];
         let mut not_quiescent = Vec::new();
-        for (id, share) in &mut run.shares {
-            if matches!(share.writers, Writers::Open | Writers::Closing) {
-                not_quiescent.push(*id);
+        let members: Vec<u32> = run.shares.keys().copied().collect();
+        for id in members {
+            if run.parts_of(id).any(Share::is_doubtful) {
+                not_quiescent.push(id);
             }
             if discard {
-                share.abandon();
-                // What a process has that is away can't be looked at; it is not taken when it comes back.
-                share.give_up_away(*id);
+                for part in run.parts_of_mut(id) {
+                    part.abandon();
+                    // What a process has that is away can't be looked at; it is not taken when it comes back.
+                    part.give_up_away(id);
+                }
             }
         }
         self.changed = true;
@@ -297,5 +320,23 @@ impl Registry {
         let (id, shares): (u64, Vec<u32>) = (run.id, run.shares.keys().copied().collect());
         shares.into_iter().for_each(|share| self.let_go(id, share));
         answer
+    }
+}
+
+fn armed(producer: &Producer, run: &Run) -> v1::ArmedProducer {
+    v1::ArmedProducer {
+        producer_id: producer.id,
+        pid: producer.pid(),
+        name: producer.name().to_owned(),
+        armed: matches!(producer.phase, Phase::Open { run: open, .. } if open == run.id),
+        segment_bytes: run
+            .shares
+            .get(&producer.id)
+            .and_then(|share| share.segment())
+            .map_or(0, |segment| segment.bytes()),
+        refused: (producer.not_captured.as_ref())
+            .filter(|(of, _)| *of == run.id)
+            .map(|(_, why)| why.clone())
+            .unwrap_or_default(),
     }
 }

@@ -6,11 +6,10 @@ use nrt_trace_proto::v1;
 use nrt_trace_ring::step;
 
 use super::Registry;
-use crate::drain::fetch::FetchJob;
+use crate::drain::fetch::{FetchJob, ProducerJob};
 use crate::drain::slot::FetchSlot;
 use crate::run::error::RunError;
 use crate::run::request::FetchSpec;
-use crate::run::share::Share;
 use crate::run::{Run, scope_name};
 
 impl Registry {
@@ -34,7 +33,15 @@ impl Registry {
                 spec.pids.is_empty() || producer.pid().is_some_and(|pid| spec.pids.contains(&pid));
             let info = producer.message(Some((run, share)));
             let wanted = |nc| spec.cores.passes(&producer.visible, nc);
-            producers.push(share.job(info, producer.names.clone(), selected, wanted));
+            producers.push(ProducerJob {
+                info,
+                selected,
+                names: producer.names.clone(),
+                parts: run
+                    .parts_of(*id)
+                    .map(|part| part.job(*id, wanted))
+                    .collect(),
+            });
         }
         let (slot, lease) = FetchSlot::begin(self.next.fetch);
         self.next.fetch += 1;
@@ -117,11 +124,9 @@ impl Registry {
         };
         // Who ended, left nothing, and was told of in full need not be told of again in every later fetch.
         let told = told.into_iter().filter(|producer| ended.contains(producer));
-        let done: Vec<u32> = told
-            .filter(|producer| run.shares.get(producer).is_some_and(Share::is_empty))
-            .collect();
+        let done: Vec<u32> = told.filter(|producer| run.is_empty_of(*producer)).collect();
         for producer in &done {
-            run.shares.remove(producer);
+            run.forget(*producer);
         }
         done.into_iter().for_each(|producer| self.retire(producer));
         // The answer says that these events are consumed: also for a next daemon.
@@ -132,15 +137,10 @@ impl Registry {
 
     /// Frees a producer's rings in a run if they are of no more use.
     pub(super) fn let_go(&mut self, run: u64, producer: u32) {
-        let Some(share) = self
-            .run_mut(run)
-            .and_then(|run| run.shares.get_mut(&producer))
-        else {
+        let Some(run) = self.run_mut(run) else {
             return;
         };
-        if share.is_done()
-            && let Some(segment) = share.release(producer)
-        {
+        for segment in run.release(producer, false) {
             tracing::debug!(producer, bytes = segment.bytes(), "rings freed");
             self.free(segment);
         }

@@ -9,7 +9,7 @@ use super::Registry;
 use super::arming::close_gates;
 use super::producer::{Life, Phase, Producer};
 use crate::run::scope_name;
-use crate::run::share::{Writers, total};
+use crate::run::share::{Share, total};
 
 /// Producers that are told of after they ended and nothing of them is left.
 const MAX_FORMER: usize = 256;
@@ -67,13 +67,8 @@ impl Registry {
         producer.names.close(&self.names);
         let mut runs = Vec::new();
         for run in &mut self.runs {
-            if let Some(share) = run.shares.get_mut(&id) {
-                if matches!(
-                    share.writers,
-                    Writers::Awaited | Writers::Open | Writers::Closing
-                ) {
-                    share.writers = Writers::Ended;
-                }
+            if run.shares.contains_key(&id) {
+                run.parts_of_mut(id).for_each(Share::end);
                 runs.push(run.id);
             }
         }
@@ -99,12 +94,9 @@ impl Registry {
             pid = producer.pid(),
             "quarantined: {impossible}"
         );
-        for share in self
-            .runs
-            .iter_mut()
-            .filter_map(|run| run.shares.get_mut(&id))
-        {
-            share.quarantined = true;
+        for run in &mut self.runs {
+            run.parts_of_mut(id)
+                .for_each(|part| part.quarantined = true);
         }
         self.end_own(id);
         self.disarm(id);
@@ -141,9 +133,9 @@ impl Registry {
         let ended: BTreeSet<u32> = self.ended().collect();
         let mut held = Vec::new();
         for run in &self.runs {
-            for (id, share) in &run.shares {
-                if let Some(segment) = share.segment().filter(|_| ended.contains(id)) {
-                    held.push((*id, run.id, segment.resident_bytes()));
+            for (id, part) in run.parts() {
+                if let Some(segment) = part.segment().filter(|_| ended.contains(&id)) {
+                    held.push((id, run.id, segment.resident_bytes()));
                 }
             }
         }
@@ -158,8 +150,10 @@ impl Registry {
                 break;
             }
             excess = excess.saturating_sub(bytes);
-            let share = self.run_mut(run_id).and_then(|run| run.shares.get_mut(&id));
-            let given_up = share.map_or(0, |share| share.abandon());
+            let Some(run) = self.run_mut(run_id) else {
+                continue;
+            };
+            let given_up = total(run.parts_of_mut(id).map(Share::abandon));
             tracing::warn!(
                 producer = id,
                 events = given_up,
@@ -178,12 +172,12 @@ impl Registry {
             let untold: Vec<u32> = run
                 .shares
                 .iter()
-                .filter(|(id, share)| ended.contains(id) && share.is_empty())
+                .filter(|(id, _)| ended.contains(id) && run.is_empty_of(**id))
                 .map(|(id, _)| *id)
                 .collect();
             let excess = untold.len().saturating_sub(MAX_UNTOLD);
             for id in &untold[..excess] {
-                run.shares.remove(id);
+                run.forget(*id);
             }
             gone.extend_from_slice(&untold[..excess]);
         }

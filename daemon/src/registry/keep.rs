@@ -113,17 +113,18 @@ impl Registry {
     /// Takes what the service manager kept of the memory that the record names.
     pub(super) fn adopt_kept(&mut self) {
         for run in &mut self.runs {
-            for (id, share) in &mut run.shares {
+            let run_id = run.id;
+            for (id, share) in run.parts_mut() {
                 let Some(away) = share.away() else { continue };
                 let (file, name) = (away.file, segment_name(away.file.generation));
                 let Some(fd) = self.store.take(&name, (file.device, file.inode)) else {
                     continue;
                 };
                 let layout = away.layout.clone();
-                match Segment::adopt(fd, layout, run.id, &file, *id, &away.firsts) {
+                match Segment::adopt(fd, layout, run_id, &file, id, &away.firsts) {
                     Ok(segment) => {
                         let segment = Arc::new(segment);
-                        if let Some(producer) = self.producers.get(id) {
+                        if let Some(producer) = self.producers.get(&id) {
                             self.memory.add(segment.clone(), producer.page.clone());
                         }
                         share.found(segment);
@@ -131,7 +132,7 @@ impl Registry {
                     Err(error) => {
                         tracing::warn!(
                             producer = id,
-                            run = run.id,
+                            run = run_id,
                             "rings that the service manager kept are of no use: {error}"
                         );
                         self.store.remove(&name);

@@ -320,7 +320,7 @@ impl Registry {
     fn obey(&mut self, command: Command) {
         match command {
             Command::Start(spec, reply) => self.start(spec, reply),
-            Command::SetFilter(spec, reply) => drop(reply.send(self.set_filter(spec))),
+            Command::SetFilter(spec, reply) => self.set_filter(spec, reply),
             Command::Stop {
                 token,
                 discard,

@@ -23,7 +23,6 @@ use nrt_trace_abi::geometry::CAPACITY_RANGE;
 use nrt_trace_abi::message::{OwnAnswer, StartOwn, StopOwn};
 use nrt_trace_model::Status;
 use nrt_trace_model::filter::TypeSet;
-use nrt_trace_ring::Cursor;
 use nrt_trace_shm::clock::realtime_ns;
 
 use super::Registry;
@@ -32,9 +31,6 @@ use crate::config::MIN_EVENTS_PER_NC;
 use crate::run::cores::CoreFilter;
 use crate::run::filter::{Filter, PastFilters};
 use crate::run::{Own, Run};
-
-/// Numbers left out between two sets of rings when a thread may still have been inside an emit.
-const DOUBT: u64 = 4096;
 
 impl Registry {
     /// A producer's own run, if it has one.
@@ -89,6 +85,7 @@ impl Registry {
             },
             past: PastFilters::default(),
             shares: BTreeMap::new(),
+            earlier: Vec::new(),
             fetch: None,
             asked: Instant::now(),
             own: Some(Own {
@@ -248,21 +245,15 @@ impl Registry {
     }
 
     /// Notes where the rings end that a producer's own capture had joined, and that end now: its own go on from there.
-    pub(super) fn part_from_joined(&mut self, id: u32, run: u64, quiescent: bool) {
+    pub(super) fn part_from_joined(&mut self, id: u32, run: u64) {
         let left = self.runs.iter().find(|other| other.id == run);
-        let Some(share) = left.and_then(|run| run.shares.get(&id)) else {
+        let Some(next) = left.map(|run| run.next_numbers(id)) else {
             return;
         };
-        let doubt = if quiescent { 0 } else { DOUBT };
-        let claimed = |nc: usize| {
-            let reader = share.segment()?.reader(nc)?;
-            Some((nc, reader.claimed(&Cursor::default()).ok()? + doubt))
-        };
-        let next = (0..MAX_NCS).filter_map(claimed).collect();
         if let Some(own) = self.own_mut(id)
-            && own.joined.take() == Some(run)
+            && own.joined == Some(run)
         {
-            own.next = next;
+            (own.joined, own.next) = (None, next);
         }
     }
 }

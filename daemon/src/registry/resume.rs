@@ -33,9 +33,9 @@ use crate::drain::segment::Segment;
 use crate::handshake::ProcFolder;
 use crate::run::cores::CoreFilter;
 use crate::run::filter::{Filter, PastFilters};
-use crate::run::share::Share;
+use crate::run::share::{Share, total};
 use crate::run::{Run, scope_name};
-use crate::state::{Found, ProducerRecord, RunRecord, State};
+use crate::state::{Found, ProducerRecord, RunRecord, ShareRecord, State};
 use crate::strings::ProducerNames;
 
 impl Registry {
@@ -117,6 +117,8 @@ impl Registry {
         let known: Vec<u32> = self.producers.keys().copied().collect();
         for run in &mut self.runs {
             run.shares.retain(|id, _| known.contains(id));
+            let shares = &run.shares;
+            run.earlier.retain(|(id, _)| shares.contains_key(id));
         }
         self.adopt_kept();
         for (id, life) in gone {
@@ -184,14 +186,14 @@ impl Registry {
                 && handed.contains(&(file.device, file.inode));
             itself.then_some(id)
         };
-        let shares = || self.runs.iter().flat_map(|run| &run.shares);
-        let has_away = |id| shares().any(|(of, share)| *of == id && share.expected().is_some());
+        let shares = || self.runs.iter().flat_map(Run::parts);
+        let has_away = |id| shares().any(|(of, share)| of == id && share.expected().is_some());
         let is_same = |producer: &&Producer| {
             matches!(producer.life, Life::Away { .. })
                 && producer.is_process(peer, start_ticks)
                 && !has_away(producer.id)
         };
-        (shares().find_map(|(id, share)| owns(*id, share)))
+        (shares().find_map(|(id, share)| owns(id, share)))
             .or_else(|| Some(self.producers.values().find(is_same)?.id))
     }
 
@@ -218,69 +220,70 @@ impl Registry {
             .collect();
         let mut refused = Vec::new();
         for run in &mut self.runs {
-            let Some(share) = run.shares.get_mut(&id) else {
-                continue;
-            };
-            let Some(away) = share.away() else {
-                // The service manager kept it, or it is let go.
-                let generation = share.segment().map(|segment| segment.generation());
-                let open = generation == Some(hello.armed_generation);
-                share.process_returns(open);
-                if let (Some(segment), Some(producer)) =
-                    (share.segment().cloned(), self.producers.get(&id))
-                {
-                    // Its process reads another page now.
-                    self.memory.add(segment, producer.page.clone());
-                }
-                if let (true, Some(generation), Some(producer)) =
-                    (open, generation, self.producers.get_mut(&id))
-                {
-                    producer.phase = Phase::Open {
-                        run: run.id,
-                        generation,
-                    };
-                }
-                continue;
-            };
-            let at = files
-                .iter()
-                .position(|(file, _)| *file == (away.file.device, away.file.inode));
-            let Some((_, file)) = at.map(|at| files.swap_remove(at)) else {
-                refused.push((run.id, "it was not handed back".to_owned()));
-                continue;
-            };
-            let generation = away.file.generation;
-            let segment = Segment::adopt(
-                file,
-                away.layout.clone(),
-                run.id,
-                &away.file,
-                id,
-                &away.firsts,
-            );
-            match segment {
-                Ok(segment) => {
-                    let segment = Arc::new(segment);
-                    let open = hello.armed_generation == generation;
-                    if let Some(producer) = self.producers.get(&id) {
-                        self.memory.add(segment.clone(), producer.page.clone());
+            let run_id = run.id;
+            for share in run.parts_of_mut(id) {
+                let Some(away) = share.away() else {
+                    // The service manager kept it, or it is let go.
+                    let generation = share.segment().map(|segment| segment.generation());
+                    let open = generation == Some(hello.armed_generation);
+                    share.process_returns(open);
+                    if let (Some(segment), Some(producer)) =
+                        (share.segment().cloned(), self.producers.get(&id))
+                    {
+                        // Its process reads another page now.
+                        self.memory.add(segment, producer.page.clone());
                     }
-                    share.come_back(segment, open);
-                    tracing::info!(producer = id, run = run.id, open, "its rings are back");
-                    if let (true, Some(producer)) = (open, self.producers.get_mut(&id)) {
+                    if let (true, Some(generation), Some(producer)) =
+                        (open, generation, self.producers.get_mut(&id))
+                    {
                         producer.phase = Phase::Open {
-                            run: run.id,
+                            run: run_id,
                             generation,
                         };
                     }
+                    continue;
+                };
+                let at = files
+                    .iter()
+                    .position(|(file, _)| *file == (away.file.device, away.file.inode));
+                let Some((_, file)) = at.map(|at| files.swap_remove(at)) else {
+                    refused.push((run_id, "it was not handed back".to_owned()));
+                    continue;
+                };
+                let generation = away.file.generation;
+                let segment = Segment::adopt(
+                    file,
+                    away.layout.clone(),
+                    run_id,
+                    &away.file,
+                    id,
+                    &away.firsts,
+                );
+                match segment {
+                    Ok(segment) => {
+                        let segment = Arc::new(segment);
+                        let open = hello.armed_generation == generation;
+                        if let Some(producer) = self.producers.get(&id) {
+                            self.memory.add(segment.clone(), producer.page.clone());
+                        }
+                        share.come_back(segment, open);
+                        tracing::info!(producer = id, run = run_id, open, "its rings are back");
+                        if let (true, Some(producer)) = (open, self.producers.get_mut(&id)) {
+                            producer.phase = Phase::Open {
+                                run: run_id,
+                                generation,
+                            };
+                        }
+                    }
+                    Err(error) => refused.push((run_id, error.to_string())),
                 }
-                Err(error) => refused.push((run.id, error.to_string())),
             }
         }
         for (run, why) in refused {
-            let run = self.run_mut(run);
-            let share = run.and_then(|run| run.shares.get_mut(&id));
-            let events = share.map_or(0, |share| share.give_up_away(id));
+            let Some(run) = self.run_mut(run) else {
+                continue;
+            };
+            let events = total(run.parts_of_mut(id).map(|part| part.give_up_away(id)));
             tracing::warn!(producer = id, events, "its rings are lost: {why}");
         }
     }
@@ -298,9 +301,11 @@ impl Registry {
         producer.names.close(&self.names);
         let (mut events, mut runs) = (0, Vec::new());
         for run in &mut self.runs {
-            if let Some(share) = run.shares.get_mut(&id) {
-                events += share.give_up_away(id);
-                share.process_is_gone();
+            for part in run.parts_of_mut(id) {
+                events += part.give_up_away(id);
+                part.process_is_gone();
+            }
+            if run.shares.contains_key(&id) {
                 runs.push(run.id);
             }
         }
@@ -343,6 +348,9 @@ fn record_of_run(run: &Run) -> RunRecord {
         types: run.filter.types.bits(),
         filter_changes: run.past.changes(),
         past_filters: run.past.records(),
+        earlier: (run.earlier.iter())
+            .map(|(id, part)| part.record(*id))
+            .collect(),
         shares: (run.shares.iter())
             .map(|(id, share)| share.record(*id))
             .collect(),
@@ -350,10 +358,10 @@ fn record_of_run(run: &Run) -> RunRecord {
 }
 
 fn run_of(record: &RunRecord) -> Option<Run> {
-    let shares = record.shares.iter().map(|share| {
+    let part = |share: &ShareRecord| {
         let id = share.producer;
         Some((id, Share::restored(share, record.cap)?))
-    });
+    };
     Some(Run {
         id: record.id,
         token: record.token.clone(),
@@ -365,7 +373,8 @@ fn run_of(record: &RunRecord) -> Option<Run> {
             types: TypeSet::from_bits(record.types),
         },
         past: PastFilters::restored(record.filter_changes, &record.past_filters)?,
-        shares: shares.collect::<Option<_>>()?,
+        shares: record.shares.iter().map(part).collect::<Option<_>>()?,
+        earlier: record.earlier.iter().map(part).collect::<Option<_>>()?,
         fetch: None,
         asked: Instant::now(),
         own: None,

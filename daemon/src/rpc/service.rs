@@ -69,7 +69,7 @@ impl TraceControl for Control {
         &self,
         request: Request<v1::SetFilterRequest>,
     ) -> Result<Response<v1::SetFilterResponse>, Status> {
-        let spec = check(FilterSpec::new(request.into_inner()))?;
+        let spec = check(FilterSpec::new(request.into_inner(), &self.config))?;
         self.ask(|reply| Command::SetFilter(spec, reply)).await
     }
 

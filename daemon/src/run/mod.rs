@@ -6,6 +6,7 @@
 //! | `filter` | both filters, and those that a run had before |
 //! | `request` | what a client asks for, checked |
 //! | `share` | one producer's part of a run |
+//! | `parts` | all parts of a run, where a producer came back into it |
 //! | `error` | why a request is refused |
 //!
 //! A scope is the host (no token), a token, or one process that asked for it itself (`own`, see `registry::own`). There is at most one run of a scope; it stays, stopped, until a start of
@@ -16,6 +17,7 @@
 pub(crate) mod cores;
 pub(crate) mod error;
 pub(crate) mod filter;
+mod parts;
 pub(crate) mod request;
 pub(crate) mod share;
 
@@ -25,6 +27,7 @@ use std::time::Instant;
 
 use nrt_trace_proto::v1;
 
+use crate::drain::account::merged;
 use crate::drain::slot::FetchSlot;
 use error::RunError;
 use filter::{Filter, PastFilters};
@@ -62,6 +65,8 @@ pub(crate) struct Run {
     pub past: PastFilters,
     /// Producers that have, or had, a part in it.
     pub shares: BTreeMap<u32, Share>,
+    /// What is left of rings that a producer had in it before those of its share, oldest first.
+    pub earlier: Vec<(u32, Share)>,
     /// The last fetch.
     pub fetch: Option<Arc<FetchSlot>>,
     /// When a client last asked for it.
@@ -105,20 +110,17 @@ impl Run {
 
     /// Events that nobody has read yet.
     pub(crate) fn unread(&self) -> u64 {
-        total(self.shares.values().map(Share::unread))
+        total(self.parts().map(|(_, part)| part.unread()))
     }
 
     /// Whether a fetch could bring anything.
     pub(crate) fn has_more(&self) -> bool {
-        self.shares.values().any(Share::has_more)
+        self.parts().any(|(_, part)| part.has_more())
     }
 
     /// The accounts of all rings.
     pub(crate) fn accounts(&self) -> Vec<v1::RingAccount> {
-        self.shares
-            .iter()
-            .flat_map(|(id, share)| share.accounts(*id))
-            .collect()
+        merged(self.parts().flat_map(|(id, part)| part.accounts(id)))
     }
 
     /// Moves the cursors as a fetch that ended left them; the answer is the producers whose accounts it told in full.
@@ -133,8 +135,9 @@ impl Run {
             .take()
             .ok_or_else(|| refuse("it broke off, or is committed already"))?;
         for ring in outcome.consumed {
-            if let Some(share) = self.shares.get_mut(&ring.producer_id) {
-                share.consume(ring);
+            let mut parts = self.parts_of_mut(ring.producer_id);
+            if let Some(part) = parts.find(|part| part.has_rings(ring.generation)) {
+                part.consume(ring);
             }
         }
         Ok(outcome.told)

@@ -40,6 +40,8 @@ pub(crate) struct FilterSpec {
     pub cores: Option<CoreFilter>,
     /// Event types, if they change.
     pub types: Option<TypeSet>,
+    /// How long to wait for producers that get other rings.
+    pub timeout: Duration,
 }
 
 /// A fetch, checked.
@@ -67,19 +69,13 @@ impl StartSpec {
             None => config.default_max_events_per_nc,
             Some(cap) => capacity(cap, config, &mut warnings)?,
         };
-        let timeout_ms = request.arm_timeout_ms.unwrap_or(config.arm_timeout_ms);
-        if timeout_ms > MAX_ARM_TIMEOUT_MS {
-            return Err(RunError::invalid(format_args!(
-                "arm_timeout_ms is {timeout_ms}; allowed: 0 to {MAX_ARM_TIMEOUT_MS}"
-            )));
-        }
         Ok(Self {
             token: token(request.token)?,
             cap,
             cores: CoreFilter::new(&request.nc)?,
             types: parse_types(&request.events).map_err(RunError::invalid)?,
             keep: request.keep,
-            timeout: Duration::from_millis(timeout_ms.into()),
+            timeout: timeout(request.arm_timeout_ms, config)?,
             warnings,
         })
     }
@@ -87,8 +83,13 @@ impl StartSpec {
 
 impl FilterSpec {
     /// Checks a request.
-    pub(crate) fn new(request: v1::SetFilterRequest) -> Result<Self, RunError> {
-        let v1::SetFilterRequest { token, nc, events } = request;
+    pub(crate) fn new(request: v1::SetFilterRequest, config: &Config) -> Result<Self, RunError> {
+        let v1::SetFilterRequest {
+            token,
+            nc,
+            events,
+            arm_timeout_ms,
+        } = request;
         if nc.is_none() && events.is_none() {
             return Err(RunError::invalid(
                 "neither nc nor events is given; give the one that is to change, or both",
@@ -99,6 +100,7 @@ impl FilterSpec {
             token: self::token(token)?,
             cores: nc.map(|filter| CoreFilter::new(&filter.nc)).transpose()?,
             types: types.transpose()?,
+            timeout: timeout(arm_timeout_ms, config)?,
         })
     }
 }
@@ -134,6 +136,16 @@ pub(crate) fn token(token: String) -> Result<String, RunError> {
         )));
     }
     Ok(token)
+}
+
+fn timeout(ms: Option<u32>, config: &Config) -> Result<Duration, RunError> {
+    let ms = ms.unwrap_or(config.arm_timeout_ms);
+    if ms > MAX_ARM_TIMEOUT_MS {
+        return Err(RunError::invalid(format_args!(
+            "arm_timeout_ms is {ms}; allowed: 0 to {MAX_ARM_TIMEOUT_MS}"
+        )));
+    }
+    Ok(Duration::from_millis(ms.into()))
 }
 
 fn capacity(cap: u64, config: &Config, warnings: &mut Vec<String>) -> Result<u64, RunError> {

@@ -2,20 +2,23 @@
 
 mod away;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nrt_trace_model::filter::TypeSet;
 use nrt_trace_proto::v1;
 use nrt_trace_ring::{Account, Cursor};
 
-use crate::drain::account::{ring_account, without_ring};
+use crate::drain::account::{merged, ring_account, without_ring};
 use crate::drain::asked::Asked;
-use crate::drain::fetch::{Certainty, ProducerJob, RingJob};
+use crate::drain::fetch::{Certainty, PartJob, RingJob};
 use crate::drain::ring::Learned;
 use crate::drain::segment::Segment;
 use crate::drain::slot::Consumed;
-use crate::strings::ProducerNames;
 pub(crate) use away::Away;
+
+/// Numbers left out between two sets of rings when a thread may still have been inside an emit.
+const DOUBT: u64 = 4096;
 
 /// Who may write the rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,10 @@ pub(crate) struct Share {
     settled: Vec<v1::RingAccount>,
     /// Events without a ring, as counted when the memory went.
     unplaced: [u64; 2],
+    /// Where the numbers of rings whose memory is gone ended.
+    ends: BTreeMap<usize, u64>,
+    /// It can have no rings in this run: that is not tried again.
+    pub barred: bool,
     /// Who may write.
     pub writers: Writers,
     /// When the gates opened, `CLOCK_REALTIME` ns.
@@ -71,7 +78,8 @@ impl Share {
     pub(crate) fn new(segment: Arc<Segment>) -> Self {
         let ring = |nc| Ring {
             nc,
-            cursor: Cursor::default(),
+            // What comes before was another ring's.
+            cursor: Cursor::restore(segment.first(nc), [], 0, 0, 0),
             known: Arc::default(),
             skipped: 0,
             asked: Asked::default(),
@@ -85,13 +93,22 @@ impl Share {
     }
 
     /// The part of a producer that could not be armed.
-    pub(crate) fn without_rings() -> Self {
+    pub(crate) fn barred() -> Self {
+        Self {
+            barred: true,
+            ..Self::without_rings()
+        }
+    }
+
+    fn without_rings() -> Self {
         Self {
             segment: None,
             rings: Vec::new(),
             away: None,
             settled: Vec::new(),
             unplaced: [0; 2],
+            ends: BTreeMap::new(),
+            barred: false,
             writers: Writers::Awaited,
             armed_from_ns: None,
             quarantined: false,
@@ -108,14 +125,97 @@ impl Share {
         self.segment.is_none() && self.away.is_none()
     }
 
+    /// NCs with a ring now.
+    pub(crate) fn ring_ncs(&self) -> BTreeSet<usize> {
+        self.rings.iter().map(|ring| ring.nc).collect()
+    }
+
+    /// Whether its rings are those of this generation.
+    pub(crate) fn has_rings(&self, generation: u64) -> bool {
+        (self.segment.as_ref()).is_some_and(|segment| segment.generation() == generation)
+    }
+
+    /// Whether threads may still be inside an emit, though nobody waits for them.
+    pub(crate) fn is_doubtful(&self) -> bool {
+        matches!(self.writers, Writers::Open | Writers::Closing)
+    }
+
+    /// Notes that the process writes no more: it ended, or let go of the connection with its gates closed.
+    pub(crate) fn end(&mut self) {
+        if matches!(
+            self.writers,
+            Writers::Awaited | Writers::Open | Writers::Closing
+        ) {
+            self.writers = Writers::Ended;
+        }
+    }
+
+    /// Forgets rings that no process ever had, and sees to it that there will be no others.
+    pub(crate) fn drop_rings(&mut self) {
+        self.segment = None;
+        self.rings.clear();
+        self.writers = Writers::Quiescent;
+        self.barred = true;
+    }
+
+    /// Goes on where the same producer's rings in the run were `old`.
+    pub(crate) fn follow(&mut self, old: &Self) {
+        self.armed_from_ns = old.armed_from_ns;
+        for ring in &mut self.rings {
+            if let Some(before) = old.rings.iter().find(|before| before.nc == ring.nc) {
+                ring.known = before.known.clone();
+            }
+        }
+    }
+
+    /// Takes the accounts of the same producer's earlier part, of which nothing else is left.
+    pub(crate) fn absorb(&mut self, old: Self) {
+        let settled = old
+            .settled
+            .into_iter()
+            .chain(std::mem::take(&mut self.settled));
+        self.settled = merged(settled);
+        for (sum, one) in self.unplaced.iter_mut().zip(old.unplaced) {
+            *sum = sum.saturating_add(one);
+        }
+        for (nc, end) in old.ends {
+            let place = self.ends.entry(nc).or_insert(0);
+            *place = end.max(*place);
+        }
+    }
+
+    /// Where the numbers of rings that follow these begin.
+    pub(crate) fn next_numbers(&self) -> BTreeMap<usize, u64> {
+        // A thread that is still inside an emit may take a number yet.
+        let doubt = if self.may_be_written() { DOUBT } else { 0 };
+        let mut next = self.ends.clone();
+        for ring in &self.rings {
+            let claimed = self
+                .account(ring)
+                .claimed
+                .max(ring.cursor.next() - self.first(ring.nc));
+            next.insert(ring.nc, self.first(ring.nc) + claimed + doubt);
+        }
+        next
+    }
+
+    /// Gives up all that is there, whoever may still write it, and says how many events could have been read.
+    pub(crate) fn give_up(&mut self, producer_id: u32) -> u64 {
+        let events = self.abandon() + self.give_up_away(producer_id);
+        self.end();
+        events
+    }
+
     /// NC indices that have, or had, a ring.
     pub(crate) fn ncs(&self) -> Vec<u32> {
         let live = self
             .rings
             .iter()
             .map(|ring| u32::try_from(ring.nc).unwrap_or(u32::MAX));
-        live.chain(self.settled.iter().map(|account| account.nc_idx))
-            .collect()
+        let all: BTreeSet<u32> = live
+            .chain(self.settled.iter().map(|account| account.nc_idx))
+            .collect();
+        all.into_iter().collect()
     }
 
     fn certainty(&self) -> Certainty {
@@ -128,6 +228,15 @@ impl Share {
     }
 
     fn account(&self, ring: &Ring) -> Account {
+        let account = self.account_by_number(ring);
+        Account {
+            claimed: account.claimed.saturating_sub(self.first(ring.nc)),
+            ..account
+        }
+    }
+
+    /// The account, but what is claimed is the number that the ring has come to.
+    fn account_by_number(&self, ring: &Ring) -> Account {
         if let Some(account) = self.account_away(ring) {
             return account;
         }
@@ -188,16 +297,11 @@ impl Share {
         late
     }
 
-    /// This part as a fetch's job; `wanted` says which NCs the caller wants.
-    pub(crate) fn job(
-        &self,
-        info: v1::Producer,
-        names: Arc<ProducerNames>,
-        selected: bool,
-        wanted: impl Fn(usize) -> bool,
-    ) -> ProducerJob {
+    /// This part of producer `id` as a part of a fetch's job; `wanted` says which NCs the caller wants.
+    pub(crate) fn job(&self, id: u32, wanted: impl Fn(usize) -> bool) -> PartJob {
         let ring = |ring: &Ring| RingJob {
             nc: ring.nc,
+            first: self.first(ring.nc),
             selected: wanted(ring.nc),
             cursor: ring.cursor.clone(),
             known: ring.known.clone(),
@@ -206,13 +310,10 @@ impl Share {
         };
         // Of rings that are away there is nothing to read, but their accounts are told.
         let (readable, told) = match &self.away {
-            Some(_) => (&[][..], self.accounts(info.producer_id)),
+            Some(_) => (&[][..], self.accounts(id)),
             None => (&self.rings[..], self.settled.clone()),
         };
-        ProducerJob {
-            info,
-            selected,
-            names,
+        PartJob {
             segment: self.segment.clone(),
             rings: readable.iter().map(ring).collect(),
             settled: told
@@ -286,7 +387,8 @@ impl Share {
     /// Lets the rings' memory go; the accounts stay as they are.
     pub(crate) fn release(&mut self, producer_id: u32) -> Option<Arc<Segment>> {
         self.segment.as_ref()?;
-        self.settled = self.accounts(producer_id);
+        self.ends = self.next_numbers();
+        self.settled = merged(self.accounts(producer_id).into_iter());
         self.rings.clear();
         let segment = self.segment.take()?;
         self.unplaced = segment.unplaced();

@@ -15,7 +15,7 @@ mod store;
 
 pub(crate) use file::{Found, StateFile};
 pub(crate) use record::{
-    AskedRecord, FileId, PastFilterRecord, ProducerRecord, RingRecord, RunRecord, ShareRecord,
-    State, TableRecord,
+    AskedRecord, EndRecord, FileId, PastFilterRecord, ProducerRecord, RingRecord, RunRecord,
+    ShareRecord, State, TableRecord,
 };
 pub(crate) use store::{FromManager, Store};

@@ -55,6 +55,9 @@ pub(crate) struct RunRecord {
     /// Filters that it had before.
     #[prost(message, repeated, tag = "10")]
     pub past_filters: Vec<PastFilterRecord>,
+    /// What is left of rings that producers had in it before, oldest first.
+    #[prost(message, repeated, tag = "11")]
+    pub earlier: Vec<ShareRecord>,
 }
 
 /// A filter that a run had.
@@ -98,6 +101,23 @@ pub(crate) struct ShareRecord {
     /// Whether its words were impossible.
     #[prost(bool, tag = "8")]
     pub quarantined: bool,
+    /// Whether it can have no rings in this run.
+    #[prost(bool, tag = "9")]
+    pub barred: bool,
+    /// Where the numbers of rings whose memory is gone ended.
+    #[prost(message, repeated, tag = "10")]
+    pub ends: Vec<EndRecord>,
+}
+
+/// Where the numbers of a ring ended.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub(crate) struct EndRecord {
+    /// The process's own index.
+    #[prost(uint32, tag = "1")]
+    pub nc: u32,
+    /// The next number.
+    #[prost(uint64, tag = "2")]
+    pub next: u64,
 }
 
 /// Which memory it is, so that no other is taken for it.

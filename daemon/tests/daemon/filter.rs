@@ -29,6 +29,7 @@ fn set_filter_of(
         events: events.map(|list| v1::TypeFilter {
             events: names(list),
         }),
+        arm_timeout_ms: Some(10_000),
     };
     let client = &mut host.client;
     let answer = client.runtime.block_on(client.rpc.set_filter(request));
@@ -198,4 +199,95 @@ fn a_process_without_rings_gets_them_when_the_filter_has_its_cores() {
     fake.wait_heard::<Go>(1);
     fake.emit_many(1, 2);
     assert_eq!(host.fetch(fetch()).unwrap().seqs(fake.id, 1), [1, 2]);
+}
+
+/// An NC whose ring was left out at the start: the process gets other rings, and every event is accounted for over both.
+#[test]
+fn a_core_without_a_ring_gets_one_and_the_account_goes_on() {
+    let mut host = Host::new();
+    let fake = Fake::attach(&host, "fake");
+    host.start(v1::StartRequest {
+        nc: vec![0],
+        ..host_run(64)
+    })
+    .unwrap();
+    fake.emit_many(0, 3);
+    let answer = set_filter(&mut host, Some(&[0, 1]), None).unwrap();
+    assert_eq!((answer.rearmed.len(), answer.warnings.len()), (1, 0));
+    assert!(answer.rearmed[0].armed, "answered when it has them");
+    assert_eq!((fake.heard::<Disarm>(), fake.heard::<Arm>()), (1, 2));
+    fake.emit_many(0, 2);
+    fake.emit_many(1, 2);
+    // Back and forth: the ring stays.
+    set_filter(&mut host, Some(&[1]), None).unwrap();
+    let answer = set_filter(&mut host, Some(&[]), None).unwrap();
+    assert_eq!((answer.rearmed.len(), fake.heard::<Arm>()), (0, 2));
+    fake.emit_many(0, 1);
+    host.stop("", false).unwrap();
+    let fetched = host.consume();
+    assert_eq!(fetched.seqs(fake.id, 0), [1, 2, 3, 65, 66, 67]);
+    assert_eq!(fetched.seqs(fake.id, 1), [1, 2]);
+    let account = fetched.accounts[&(fake.id, 0)];
+    assert_eq!(
+        (account.claimed, account.delivered, account.lost),
+        (6, 6, 0)
+    );
+    assert!(account.exact && fetched.end().run_ended);
+}
+
+/// Where there is no room for more rings, what is there stays, and the answer says so.
+#[test]
+fn a_core_whose_ring_has_no_room_is_told_of() {
+    let mut host = Host::with(|config| config.budgets.segment_bytes = 1 << 20);
+    let fake = Fake::attach(&host, "fake");
+    host.start(v1::StartRequest {
+        nc: vec![0],
+        ..host_run(4096)
+    })
+    .unwrap();
+    let answer = set_filter(&mut host, Some(&[]), None).unwrap();
+    assert!(
+        answer.warnings[0].contains("max_segment_bytes"),
+        "{answer:?}"
+    );
+    assert_eq!((answer.rearmed.len(), fake.heard::<Arm>()), (0, 1));
+    fake.emit_many(0, 1);
+    assert!(!fake.emit(1, 0, [0; 5]));
+    let fetched = host.consume();
+    assert_eq!(fetched.producer_accounts[&fake.id].no_ring, 1);
+}
+
+/// A process that does not answer has the filter all the same, as far as it has rings.
+#[test]
+fn a_silent_process_has_the_new_filter() {
+    let mut host = Host::new();
+    let fake = Fake::attach(&host, "fake");
+    host.start(host_run(64)).unwrap();
+    fake.answer(Answer::Mute);
+    set_filter(&mut host, Some(&[1]), Some(&["cc_running"])).unwrap();
+    assert_eq!((types(&fake, 0), types(&fake, 1)), (0, bit("cc_running")));
+}
+
+/// The capture that joined follows into the other rings.
+#[test]
+fn a_capture_that_joined_keeps_its_place_in_other_rings() {
+    let mut host = Host::new();
+    let own = Fake::attach(&host, "own");
+    host.start(v1::StartRequest {
+        nc: vec![0],
+        ..host_run(64)
+    })
+    .unwrap();
+    own.start_own(1, 16, 0b1, 0b11);
+    assert_eq!(own.own_answer(1), (0, true));
+    set_filter(&mut host, Some(&[0, 1]), Some(&["cc_running"])).unwrap();
+    own.wait_heard::<Go>(2);
+    assert_eq!(own.rings().layout.geometry().cap(), 64, "the host's");
+    assert_eq!(types(&own, 1), bit("cc_running") | 1);
+    own.emit_many(1, 3);
+    assert!(own.emit(1, value("cc_running"), [0; 5]));
+    own.stop_own(2);
+    let fetched = host.consume();
+    assert_eq!(fetched.seqs(own.id, 1), [4]);
+    assert_eq!(fetched.accounts[&(own.id, 1)].skipped, 3);
 }

@@ -1,6 +1,6 @@
 //! Runs of the host and of tokens side by side.
 
-use nrt_trace_abi::message::{Arm, Disarm, Go};
+use nrt_trace_abi::message::{Disarm, Go};
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::ProducerState;
 use tonic::Code;
@@ -73,7 +73,7 @@ fn a_tokens_run_takes_its_producers_out_of_the_hosts() {
         [1, 2],
         "rings of its own"
     );
-    let fetched = host.fetch(of("")).unwrap();
+    let fetched = host.fetch(fetch()).unwrap();
     assert_eq!(
         fetched.seqs(fake.id, 0),
         [1, 2, 3],
@@ -81,13 +81,58 @@ fn a_tokens_run_takes_its_producers_out_of_the_hosts() {
     );
     assert!(fetched.accounts[&(fake.id, 0)].exact);
 
-    // It was in this host run before: a second set of rings there would use its numbers again.
+    // Back in the host's run: other rings, whose numbers go on at a lap's beginning.
     host.stop("t", false).unwrap();
-    assert!(!fake.is_open());
+    fake.wait_heard::<Go>(3);
+    fake.emit_many(0, 2);
+    let fetched = host.fetch(fetch()).unwrap();
+    assert_eq!(fetched.seqs(fake.id, 0), [1, 2, 3, 65, 66], "both");
+    let few = v1::FetchRequest {
+        max_events_per_nc: 4,
+        auto_commit: true,
+        ..fetch()
+    };
+    let fetched = host.fetch(few).unwrap();
+    assert_eq!(
+        fetched.seqs(fake.id, 0),
+        [1, 2, 3, 65],
+        "the oldest of both"
+    );
+    assert_eq!(fetched.end().left, 1);
     host.stop("", false).unwrap();
+    let fetched = host.fetch(of("")).unwrap();
+    assert_eq!(fetched.seqs(fake.id, 0), [66]);
+    let account = fetched.accounts[&(fake.id, 0)];
+    assert_eq!((account.claimed, account.delivered), (5, 5));
+    assert!(account.exact && fetched.end().run_ended);
     host.start(host_run(64)).unwrap();
-    assert!(fake.is_open(), "the next one takes it");
-    assert_eq!(fake.heard::<Arm>(), 3, "once for each run");
+    fake.emit_many(0, 1);
+    assert_eq!(host.consume().seqs(fake.id, 0), [1], "a run of its own");
+}
+
+/// Taken and given back again and again while nobody reads: what is held is bounded, and what that costs is counted.
+#[test]
+fn a_process_that_comes_back_again_and_again_is_kept_within_bounds() {
+    const ROUNDS: usize = 12;
+    let mut host = Host::new();
+    let fake = Fake::attach_with_token(&host, "t");
+    host.start(host_run(16)).unwrap();
+    for round in 0..ROUNDS {
+        fake.emit_many(0, 5);
+        host.start(token_run("t", 16)).unwrap();
+        host.stop("t", false).unwrap();
+        fake.wait_heard::<Go>(2 * round + 3);
+    }
+    fake.emit_many(0, 20);
+    let fetched = host.consume();
+    let seqs = fetched.seqs(fake.id, 0);
+    assert_eq!(seqs.len(), 7 * 5 + 16);
+    let account = fetched.accounts[&(fake.id, 0)];
+    assert_eq!(account.claimed, ROUNDS as u64 * 5 + 20);
+    assert_eq!((account.abandoned, account.overwritten), (5 * 5, 4));
+    assert_eq!(account.delivered, seqs.len() as u64);
+    let status = host.status();
+    assert!(status.reserved_bytes < 100 << 10, "the rest is freed");
 }
 
 #[test]

@@ -155,6 +155,36 @@ fn a_changed_filter_holds_with_the_next_daemon() {
     assert_eq!(numbers(&host.fetch()).len(), 20);
 }
 
+/// A token's run takes a process from the host's and gives it back; then the daemon is killed. The process has both sets of the
+/// host's rings, and each event is delivered once.
+#[test]
+fn a_process_that_came_back_into_a_run_has_all_its_rings_with_the_next_daemon() {
+    let mut host = Host::with_daemon();
+    let mut command = host.probe_command(&["--interactive", "-n", "100"]);
+    command.env("NRT_TRACE_TOKEN", "t");
+    let mut probe = Running::start(command);
+    host.until_state(probe.pid(), "attached");
+    let start: &[&str] = &["start", "--nc", "0", "--max-events-per-nc", "2048"];
+    host.tracectl(start).ok();
+    emit(&mut probe, 100);
+    host.tracectl(&["start", "--token", "t", "--nc", "0"]).ok();
+    emit(&mut probe, 100);
+    host.tracectl(&["stop", "--token", "t"]).ok();
+    let back = || (host.status()["runs"][0]["capturing"] == true).then_some(());
+    until("the host's run", back);
+    host.until_state(probe.pid(), "capturing");
+    emit(&mut probe, 100);
+    kill_daemon(&mut host);
+    emit(&mut probe, 100);
+    host.start_daemon(&[]);
+    host.until_state(probe.pid(), "capturing");
+    emit(&mut probe, 100);
+    let expected: Vec<u64> = (1..=100).chain(201..=500).collect();
+    assert_eq!(numbers(&host.fetch()), expected, "each once, in order");
+    let ring = Control::connect(&host).fetch("").ring(probe.pid());
+    assert_eq!((ring.account.claimed, ring.account.delivered), (400, 400));
+}
+
 /// A record that is torn is put aside, and the daemon begins anew: with processes that are attached, and no run.
 #[test]
 fn a_torn_record_is_put_aside() {

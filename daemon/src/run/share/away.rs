@@ -7,10 +7,10 @@ use nrt_trace_abi::layout::SegmentLayout;
 use nrt_trace_ring::{Account, Cursor};
 
 use super::{Ring, Share, Writers};
-use crate::drain::account::ring_account;
+use crate::drain::account::{merged, ring_account};
 use crate::drain::asked::Asked;
 use crate::drain::segment::Segment;
-use crate::state::{FileId, RingRecord, ShareRecord};
+use crate::state::{EndRecord, FileId, RingRecord, ShareRecord};
 
 /// What is known of memory that is away.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Share {
             lost: ring.cursor.lost(),
             abandoned: ring.cursor.abandoned(),
             skipped: ring.skipped,
-            claimed: self.account(ring).claimed,
+            claimed: self.account_by_number(ring).claimed,
             first: self.first(ring.nc),
             asked: ring.asked.records(),
         };
@@ -54,10 +54,17 @@ impl Share {
             armed_from_ns: self.armed_from_ns,
             quiet: away.map_or_else(|| !self.may_be_written(), |away| away.quiet),
             quarantined: self.quarantined,
+            barred: self.barred,
+            ends: (self.ends.iter())
+                .map(|(nc, next)| EndRecord {
+                    nc: u32::try_from(*nc).unwrap_or(u32::MAX),
+                    next: *next,
+                })
+                .collect(),
         }
     }
 
-    fn first(&self, nc: usize) -> u64 {
+    pub(super) fn first(&self, nc: usize) -> u64 {
         match (&self.segment, &self.away) {
             (Some(segment), _) => segment.first(nc),
             (None, Some(away)) => away.firsts.get(&nc).copied().unwrap_or(0),
@@ -74,6 +81,10 @@ impl Share {
         }
         share.armed_from_ns = record.armed_from_ns;
         share.quarantined = record.quarantined;
+        share.barred = record.barred;
+        share.ends = (record.ends.iter())
+            .map(|end| (end.nc as usize, end.next))
+            .collect();
         share.writers = Writers::Ended;
         let Some(file) = &record.file else {
             return record.rings.is_empty().then_some(share);
@@ -175,6 +186,7 @@ impl Share {
             return 0;
         }
         let lost = self.unread();
+        self.ends = self.next_numbers();
         let accounts = self.rings.iter().map(|ring| {
             let known = self.account(ring);
             let account = Account {
@@ -186,7 +198,8 @@ impl Share {
             ring_account(producer_id, ring.nc, &account, ring.skipped, false)
         });
         let accounts: Vec<_> = accounts.collect();
-        self.settled.extend(accounts);
+        let settled = std::mem::take(&mut self.settled).into_iter();
+        self.settled = merged(settled.chain(accounts));
         self.rings.clear();
         self.away = None;
         self.writers = Writers::Ended;
