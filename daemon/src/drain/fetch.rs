@@ -97,6 +97,20 @@ pub(crate) struct RingJob {
     pub asked: Asked,
 }
 
+impl ProducerJob {
+    /// Makes it one of a reader that has read nothing so far: all that the rings hold comes, and what they hold no more is
+    /// lost.
+    pub(crate) fn from_the_beginning(&mut self) {
+        for ring in &mut self.rings {
+            let first = (self.segment.as_ref()).map_or(0, |segment| segment.first(ring.nc));
+            ring.cursor = Cursor::restore(first, [], 0, first, 0);
+            // Reading holds it, and must hold no fetch up.
+            ring.known = Arc::new(ring.known.copy());
+            ring.skipped = 0;
+        }
+    }
+}
+
 /// What is known of a producer's threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Certainty {

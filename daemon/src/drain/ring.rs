@@ -34,6 +34,20 @@ impl Learned {
         self.lock().fresh.push(later);
     }
 
+    /// What is known now, for a reader that goes its own way; nothing, if a fetch is reading this ring. It is then known
+    /// from the events that are in the ring, mostly all the same.
+    pub(crate) fn copy(&self) -> Self {
+        let Ok(layers) = self.0.try_lock() else {
+            return Self::default();
+        };
+        let mut table = layers.table.clone();
+        layers.fresh.iter().for_each(|later| table.absorb(later));
+        Self(Mutex::new(Layers {
+            table,
+            fresh: Vec::new(),
+        }))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Layers> {
         // A table is valid between any two of its changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -279,6 +279,12 @@ impl Segment {
         Reader::new(self.ring(nc)?, *self.layout.geometry())
     }
 
+    /// The oldest claim whose event the ring of `nc` can still hold.
+    pub(crate) fn oldest(&self, nc: usize) -> u64 {
+        let tail = self.ring(nc).map_or(0, |words| words[ring::TAIL].get());
+        tail.saturating_sub(self.layout.geometry().cap())
+    }
+
     /// Events for an NC without a ring, and with an index out of range, as the producer counts them; no more than can be
     /// counted in earnest, so that nobody's sum overflows.
     pub(crate) fn unplaced(&self) -> [u64; 2] {

@@ -42,6 +42,8 @@ pub(crate) enum Command {
     },
     /// Begin a fetch.
     Fetch(FetchSpec, Reply<FetchJob>),
+    /// Read all that rings hold.
+    Snapshot(FetchSpec, Reply<FetchJob>),
     /// Consume what a fetch took.
     Commit(u64, Reply<()>),
     /// The state of things, but for what the process itself knows.

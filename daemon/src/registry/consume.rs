@@ -1,5 +1,6 @@
 //! Fetch and commit, and letting go of what was consumed.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use nrt_trace_proto::v1;
@@ -15,14 +16,40 @@ use crate::run::{Run, scope_name};
 impl Registry {
     /// Hands out all that a fetch needs to run alone.
     pub(super) fn begin_fetch(&mut self, spec: &FetchSpec) -> Result<FetchJob, RunError> {
-        let at = self.runs.iter().position(|run| run.has_scope(&spec.token));
-        let at = at.ok_or_else(|| RunError::NoRun {
-            scope: scope_name(&spec.token),
-        })?;
+        let at = self.position_of(&spec.token)?;
         let run = &self.runs[at];
         if run.fetch.as_ref().is_some_and(|slot| slot.is_under_way()) {
             return Err(RunError::FetchUnderWay);
         }
+        let (slot, job) = self.job(at, spec)?;
+        let run = &mut self.runs[at];
+        run.fetch = Some(slot);
+        run.asked = Instant::now();
+        Ok(job)
+    }
+
+    /// Hands out all that a snapshot needs: the jobs of a fetch, but from the beginning of each ring on. Nobody keeps its
+    /// slot, so that nothing of it is ever consumed, and a new start does not break it off: it holds the memory that it
+    /// reads.
+    pub(super) fn begin_snapshot(&mut self, spec: &FetchSpec) -> Result<FetchJob, RunError> {
+        let at = self.position_of(&spec.token)?;
+        let (_, mut job) = self.job(at, spec)?;
+        job.producers
+            .iter_mut()
+            .for_each(ProducerJob::from_the_beginning);
+        Ok(job)
+    }
+
+    fn position_of(&self, token: &str) -> Result<usize, RunError> {
+        let at = self.runs.iter().position(|run| run.has_scope(token));
+        at.ok_or_else(|| RunError::NoRun {
+            scope: scope_name(token),
+        })
+    }
+
+    /// All that a fetch of the run at `at` reads, and the slot for what it takes.
+    fn job(&mut self, at: usize, spec: &FetchSpec) -> Result<(Arc<FetchSlot>, FetchJob), RunError> {
+        let run = &self.runs[at];
         self.check_filters(run, spec)?;
         let mut producers = Vec::new();
         for (id, share) in &run.shares {
@@ -56,10 +83,7 @@ impl Registry {
             machine: self.machine.clone(),
             names: self.names.clone(),
         };
-        let run = &mut self.runs[at];
-        run.fetch = Some(slot);
-        run.asked = Instant::now();
-        Ok(job)
+        Ok((slot, job))
     }
 
     /// A filter that fits nothing of a run that has something is a mistake, and not an empty answer.

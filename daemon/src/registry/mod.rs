@@ -328,6 +328,7 @@ impl Registry {
             } => self.stop(&token, discard, reply),
             // Whoever asked and went away needs no answer.
             Command::Fetch(spec, reply) => drop(reply.send(self.begin_fetch(&spec))),
+            Command::Snapshot(spec, reply) => drop(reply.send(self.begin_snapshot(&spec))),
             Command::Commit(fetch_id, reply) => drop(reply.send(self.commit(fetch_id))),
             Command::Status(reply) => {
                 if !self.to_free.is_empty() {

@@ -11,6 +11,7 @@ use tonic::{Request, Response, Status};
 
 use super::{host, status, stream, strings};
 use crate::config::Config;
+use crate::drain::fetch::FetchJob;
 use crate::host::HostMonitor;
 use crate::registry::command::{Command, Handle};
 use crate::run::error::RunError;
@@ -40,6 +41,24 @@ impl Control {
     ) -> Result<Response<T>, Status> {
         answer(self.handle.ask(request).await)
     }
+
+    /// Reads `job` in a thread of its own.
+    fn stream(
+        &self,
+        job: FetchJob,
+        commit: bool,
+    ) -> Result<Response<ReceiverStream<stream::Item>>, Status> {
+        let (sender, receiver) = mpsc::channel(stream::PARTS);
+        let (handle, runtime) = (self.handle.clone(), tokio::runtime::Handle::current());
+        std::thread::Builder::new()
+            .name("nrt-fetch".to_owned())
+            .spawn(move || stream::feed(job, commit, &sender, &handle, &runtime))
+            .map_err(|error| {
+                let text = format!("no thread for a fetch: {error}");
+                status::with_nrt(Status::resource_exhausted(text), NrtStatus::Resource)
+            })?;
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
 }
 
 fn answer<T>(result: Result<T, RunError>) -> Result<Response<T>, Status> {
@@ -55,6 +74,7 @@ fn check<T>(result: Result<T, RunError>) -> Result<T, Status> {
 #[tonic::async_trait]
 impl TraceControl for Control {
     type FetchStream = ReceiverStream<stream::Item>;
+    type SnapshotStream = ReceiverStream<stream::Item>;
     type WatchHostStatsStream = ReceiverStream<host::Item>;
 
     async fn start(
@@ -98,16 +118,20 @@ impl TraceControl for Control {
         let spec = check(FetchSpec::new(&request))?;
         let commit = request.auto_commit || request.discard;
         let job = check(self.handle.ask(|reply| Command::Fetch(spec, reply)).await)?;
-        let (sender, receiver) = mpsc::channel(stream::PARTS);
-        let (handle, runtime) = (self.handle.clone(), tokio::runtime::Handle::current());
-        std::thread::Builder::new()
-            .name("nrt-fetch".to_owned())
-            .spawn(move || stream::feed(job, commit, &sender, &handle, &runtime))
-            .map_err(|error| {
-                let text = format!("no thread for a fetch: {error}");
-                status::with_nrt(Status::resource_exhausted(text), NrtStatus::Resource)
-            })?;
-        Ok(Response::new(ReceiverStream::new(receiver)))
+        self.stream(job, commit)
+    }
+
+    async fn snapshot(
+        &self,
+        request: Request<v1::SnapshotRequest>,
+    ) -> Result<Response<Self::SnapshotStream>, Status> {
+        let spec = check(FetchSpec::of_snapshot(request.into_inner()))?;
+        let job = check(
+            self.handle
+                .ask(|reply| Command::Snapshot(spec, reply))
+                .await,
+        )?;
+        self.stream(job, false)
     }
 
     async fn commit(

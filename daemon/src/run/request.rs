@@ -125,6 +125,23 @@ impl FetchSpec {
             strings_from: usize::try_from(request.strings_from).unwrap_or(usize::MAX),
         })
     }
+
+    /// Checks a request for a snapshot, which reads as a fetch does.
+    pub(crate) fn of_snapshot(request: v1::SnapshotRequest) -> Result<Self, RunError> {
+        let v1::SnapshotRequest {
+            token,
+            nc,
+            process,
+            strings_from,
+        } = request;
+        Self::new(&v1::FetchRequest {
+            token,
+            nc,
+            process,
+            strings_from,
+            ..v1::FetchRequest::default()
+        })
+    }
 }
 
 /// A token, if a producer can carry it.

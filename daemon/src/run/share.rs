@@ -332,8 +332,10 @@ impl Share {
             ring.known.add(consumed.learned);
             ring.skipped += consumed.skipped;
             let open = ring.cursor.pending().next();
-            ring.asked
-                .forget_below(open.unwrap_or_else(|| ring.cursor.next()));
+            let unread = open.unwrap_or_else(|| ring.cursor.next());
+            // A snapshot goes back as far as the ring does.
+            let held = (self.segment.as_ref()).map_or(0, |segment| segment.oldest(ring.nc));
+            ring.asked.forget_below(unread.min(held));
         }
     }
 

@@ -20,5 +20,6 @@ mod hostile_memory;
 mod hostile_socket;
 mod own;
 mod scopes;
+mod snapshot;
 mod strings;
 mod support;

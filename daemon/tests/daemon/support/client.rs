@@ -59,14 +59,28 @@ impl Client {
         hostile: &[u32],
     ) -> Result<Fetched, Status> {
         self.runtime.block_on(async {
-            let mut stream = self.rpc.fetch(request).await?.into_inner();
-            let mut fetched = Fetched::among(hostile);
-            while let Some(part) = stream.message().await? {
-                fetched.take(part);
-            }
-            fetched.check();
-            Ok(fetched)
+            let stream = self.rpc.fetch(request).await?.into_inner();
+            Self::take(stream, hostile).await
         })
+    }
+
+    pub(crate) fn snapshot(&mut self, request: v1::SnapshotRequest) -> Result<Fetched, Status> {
+        self.runtime.block_on(async {
+            let stream = self.rpc.snapshot(request).await?.into_inner();
+            Self::take(stream, &[]).await
+        })
+    }
+
+    async fn take(
+        mut stream: tonic::Streaming<v1::TracePart>,
+        hostile: &[u32],
+    ) -> Result<Fetched, Status> {
+        let mut fetched = Fetched::among(hostile);
+        while let Some(part) = stream.message().await? {
+            fetched.take(part);
+        }
+        fetched.check();
+        Ok(fetched)
     }
 
     pub(crate) fn commit(&mut self, fetch_id: u64) -> Result<(), Status> {
