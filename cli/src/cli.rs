@@ -88,6 +88,7 @@ pub(crate) enum Verb {
     SetFilter(SetFilterArgs),
     Stop(StopArgs),
     Fetch(FetchArgs),
+    Snapshot(SnapshotArgs),
     Status(StatusArgs),
     Producers(ProducersArgs),
     Events(EventsArgs),
@@ -312,6 +313,38 @@ pub(crate) struct FetchArgs {
     /// Give the unread events up instead of writing them
     #[arg(long, conflicts_with_all = ["output", "to", "max_events_per_nc", "host_stats"])]
     pub(crate) discard: bool,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArg,
+}
+
+/// Write all that the rings hold now, and leave it there
+///
+/// What was fetched before is in it too, as long as it has not been overwritten; nothing is consumed, so that a recording
+/// or a later fetch still gets every event. `lost` counts what the rings hold no more.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl snapshot -o now.json\n  \
+    nrt-tracectl snapshot -o now.nrtt --process 4242")]
+pub(crate) struct SnapshotArgs {
+    /// File to write, .json or .nrtt; `-` is JSON on standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+
+    /// Format, whatever the extension says
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<TraceFormat>,
+
+    /// Only these NeuronCores, such as 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = values::nc_list)]
+    pub(crate) nc: Option<NcList>,
+
+    /// Only these processes
+    #[arg(long, value_name = "PID,…", value_delimiter = ',', value_parser = values::pid)]
+    pub(crate) process: Vec<i32>,
+
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
 
     #[command(flatten)]
     pub(crate) scope: ScopeArg,

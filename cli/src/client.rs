@@ -180,6 +180,19 @@ impl Client {
         })
     }
 
+    /// Opens a snapshot.
+    pub(crate) async fn snapshot(
+        &mut self,
+        request: v1::SnapshotRequest,
+    ) -> Result<Parts, Failure> {
+        let reply = self.grpc.snapshot(request).await;
+        let stream = self.reply(reply)?;
+        Ok(Parts {
+            stream,
+            socket: self.socket.clone(),
+        })
+    }
+
     /// Consumes what a fetch delivered.
     pub(crate) async fn commit(&mut self, fetch_id: u64) -> Result<(), Failure> {
         let reply = self.grpc.commit(v1::CommitRequest { fetch_id }).await;

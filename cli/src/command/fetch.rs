@@ -27,7 +27,8 @@ pub(crate) async fn run(socket: &SocketArg, args: FetchArgs) -> Result<ExitCode,
     let target = Target::new(output, args.to.map(Into::into))?.with(&args.json)?;
     let opened = target.open()?;
     let mut client = Client::connect(&socket.path()).await?;
-    let (tally, end, complete) = write(&mut client, request, &target, opened).await?;
+    let mut parts = client.fetch(request).await?;
+    let (tally, end, complete) = write(&mut parts, &target, opened).await?;
     complete
         .finish()
         .map_err(|error| Failure::file("write", target.name(), &error))?;
@@ -58,22 +59,20 @@ fn request(args: &FetchArgs) -> v1::FetchRequest {
 /// Parts between connection and document, 1 MiB each at most: one is written while the next ones come.
 const AHEAD: usize = 4;
 
-/// Streams a fetch into the target, which is complete but not yet in its place.
-async fn write(
-    client: &mut Client,
-    request: v1::FetchRequest,
+/// Streams a fetch or a snapshot into the target, which is complete but not yet in its place.
+pub(super) async fn write(
+    parts: &mut Parts,
     target: &Target,
     opened: Opened,
 ) -> Result<(Tally, v1::FetchEnd, Complete), Failure> {
     let failed = |error| Failure::file("write", target.name(), &error);
-    let mut parts = client.fetch(request).await?;
     let document = Document::new(target, opened).map_err(failed)?;
     let (sender, receiver) = mpsc::channel(AHEAD);
     let writing = std::thread::Builder::new()
         .name("document".to_owned())
         .spawn(move || document_of(document, receiver))
         .map_err(failed)?;
-    let received = receive(&mut parts, sender).await;
+    let received = receive(parts, sender).await;
     let written = writing.join().unwrap_or_else(|panic| resume_unwind(panic));
     // If that failed, nothing more was received either.
     let (tally, complete) = written.map_err(failed)?;
@@ -141,7 +140,7 @@ fn cut() -> Failure {
     Failure::Failed("the daemon ended the fetch in the middle; nothing was consumed".to_owned())
 }
 
-fn report(tally: &Tally, end: &v1::FetchEnd, target: &Target) {
+pub(super) fn report(tally: &Tally, end: &v1::FetchEnd, target: &Target) {
     let left = match end.left {
         0 => String::new(),
         n => format!("; {} stay for a later fetch", human::count(n)),

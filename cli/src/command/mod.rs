@@ -7,6 +7,7 @@ mod host;
 mod producers;
 mod record;
 mod set_filter;
+mod snapshot;
 mod start;
 mod status;
 mod stop;
@@ -37,6 +38,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::SetFilter(args) => set_filter::run(&socket, args).await,
             Verb::Stop(args) => stop::run(&socket, args).await,
             Verb::Fetch(args) => fetch::run(&socket, args).await,
+            Verb::Snapshot(args) => snapshot::run(&socket, args).await,
             Verb::Status(args) => status::run(&socket, args).await,
             Verb::Producers(args) => producers::run(&socket, args).await,
             Verb::Events(args) => events::run(&socket, args).await,

@@ -120,6 +120,20 @@ fn answer<T>(refusal: Option<&Status>, reply: T) -> Result<Response<T>, Status> 
     refusal.map_or_else(|| Ok(Response::new(reply)), |status| Err(status.clone()))
 }
 
+impl Service {
+    /// What a fetch or a snapshot streams.
+    fn parts(&self) -> tokio_stream::Iter<std::vec::IntoIter<Result<v1::TracePart, Status>>> {
+        let parts = self.script.parts.iter();
+        let parts = parts.map(|part| {
+            Ok(v1::TracePart {
+                part: Some(part.clone()),
+            })
+        });
+        let all: Vec<_> = parts.chain(self.script.broken.clone().map(Err)).collect();
+        tokio_stream::iter(all)
+    }
+}
+
 #[tonic::async_trait]
 impl TraceControl for Service {
     async fn start(
@@ -182,14 +196,22 @@ impl TraceControl for Service {
         self.note(format!(
             "fetch nc={nc:?} process={process:?} max={max_events_per_nc} discard={discard} auto={auto_commit}"
         ));
-        let parts = self.script.parts.iter();
-        let parts = parts.map(|part| {
-            Ok(v1::TracePart {
-                part: Some(part.clone()),
-            })
-        });
-        let all: Vec<_> = parts.chain(self.script.broken.clone().map(Err)).collect();
-        answer(self.script.fetch.as_ref(), tokio_stream::iter(all))
+        answer(self.script.fetch.as_ref(), self.parts())
+    }
+
+    type SnapshotStream = Self::FetchStream;
+
+    async fn snapshot(
+        &self,
+        request: Request<v1::SnapshotRequest>,
+    ) -> Result<Response<Self::SnapshotStream>, Status> {
+        let v1::SnapshotRequest {
+            token, nc, process, ..
+        } = request.into_inner();
+        self.note(format!(
+            "snapshot token={token} nc={nc:?} process={process:?}"
+        ));
+        answer(self.script.fetch.as_ref(), self.parts())
     }
 
     async fn commit(

@@ -76,8 +76,11 @@ pub(crate) fn parts(events: u64, claimed: u64) -> Vec<Part> {
 }
 
 fn fetch(fake: &Fake, more: &[&str]) -> Ended {
-    let mut arguments: Vec<OsString> =
-        vec!["--socket".into(), fake.socket().into(), "fetch".into()];
+    of("fetch", fake, more)
+}
+
+fn of(verb: &str, fake: &Fake, more: &[&str]) -> Ended {
+    let mut arguments: Vec<OsString> = vec!["--socket".into(), fake.socket().into(), verb.into()];
     arguments.extend(more.iter().map(OsString::from));
     run(arguments)
 }
@@ -340,4 +343,15 @@ fn giving_up_needs_no_output() {
         fake.asked(),
         ["fetch nc=[] process=[] max=0 discard=true auto=false"]
     );
+}
+
+#[test]
+fn a_snapshot_is_written_and_never_committed() {
+    let fake = Fake::start(|script| script.parts = parts(3, 5));
+    let arguments = ["--nc", "1-2", "--process", "7", "-o", "-"];
+    let ended = of("snapshot", &fake, &arguments);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(ended.stderr.contains("3 events"), "{ended:?}");
+    assert_eq!(fake.asked()[0], "snapshot token= nc=[1, 2] process=[7]");
+    assert_eq!(commits(&fake), [""; 0]);
 }

@@ -100,10 +100,9 @@ pub(crate) struct RingJob {
 impl ProducerJob {
     /// Makes it one of a reader that has read nothing so far: all that the rings hold comes, and what they hold no more is
     /// lost.
-    pub(crate) fn from_the_beginning(&mut self) {
-        for ring in &mut self.rings {
-            let first = (self.segment.as_ref()).map_or(0, |segment| segment.first(ring.nc));
-            ring.cursor = Cursor::restore(first, [], 0, first, 0);
+    pub(crate) fn start_over(&mut self) {
+        for ring in self.parts.iter_mut().flat_map(|part| &mut part.rings) {
+            ring.cursor = Cursor::restore(ring.first, [], 0, 0, 0);
             // Reading holds it, and must hold no fetch up.
             ring.known = Arc::new(ring.known.copy());
             ring.skipped = 0;

@@ -34,9 +34,7 @@ impl Registry {
     pub(super) fn begin_snapshot(&mut self, spec: &FetchSpec) -> Result<FetchJob, RunError> {
         let at = self.position_of(&spec.token)?;
         let (_, mut job) = self.job(at, spec)?;
-        job.producers
-            .iter_mut()
-            .for_each(ProducerJob::from_the_beginning);
+        job.producers.iter_mut().for_each(ProducerJob::start_over);
         Ok(job)
     }
 

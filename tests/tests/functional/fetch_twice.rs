@@ -179,3 +179,23 @@ fn a_process_that_has_ended_leaves_its_events_and_names() {
         [(50, twice("gone.neff")), (60, twice("gone too.neff"))]
     );
 }
+
+/// What has been fetched is still in a snapshot, which takes nothing away from a later fetch.
+#[test]
+fn a_snapshot_has_all_that_the_rings_hold_and_consumes_nothing() {
+    let host = Host::with_daemon();
+    host.tracectl(&["start", "--max-events-per-nc", "2000"])
+        .ok();
+    let mut probe = host.interactive_probe(&["-n", "1500"]);
+    probe.ask("go");
+    assert_eq!(numbers(&host.fetch().events)[&0], range(1, 1500));
+    probe.ask("go");
+    let said = host.tracectl(&["snapshot", "-o", "now.json"]).ok();
+    let document = Document::read(&host.path("now.json"));
+    assert_eq!(numbers(&document.events)[&0], range(1001, 3000));
+    assert!(said.stderr.contains("2,000 events"), "{said}");
+    assert_eq!(numbers(&host.fetch().events)[&0], range(1501, 3000));
+    let none = host.tracectl(&["snapshot", "-o", "now.json", "--process", "1"]);
+    let none = none.with_code(2);
+    assert!(none.stderr.contains("the run has no process 1"), "{none}");
+}
