@@ -11,6 +11,7 @@ mod fetch;
 mod host;
 mod instructions;
 mod json;
+mod soak;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -35,6 +36,12 @@ enum Command {
     Host(host::Options),
     /// How many instructions an emit takes; fails if it is more than it was. Needs valgrind.
     Instructions,
+    /// Processes and daemons that are killed, runs that start and stop, and an exact account at the end. Needs nrt-traced
+    /// beside it.
+    Soak(soak::Options),
+    /// One process of the soak.
+    #[command(hide = true)]
+    SoakWorker(soak::worker::WorkerOptions),
     /// One process that emits on request.
     #[command(hide = true)]
     EmitWorker,
@@ -51,6 +58,8 @@ fn main() -> anyhow::Result<()> {
         Command::Instructions => instructions::run(),
         Command::Host(options) => host::run(&options),
         Command::HostWorker(options) => host::work(options),
+        Command::Soak(options) => soak::run(&options),
+        Command::SoakWorker(options) => soak::worker::work(&options),
         Command::EmitWorker => emit::worker::serve(),
     }
 }

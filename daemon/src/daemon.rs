@@ -50,7 +50,9 @@ impl Daemon {
         let config = Arc::new(config);
         let Sockets {
             control,
+            control_access,
             producer,
+            producer_access,
             files,
         } = Sockets::open(&config)?;
         let failed = |what| move |source| StartError::System { what, source };
@@ -75,6 +77,7 @@ impl Daemon {
             members,
             c_programs: CPrograms::new(monitor.clone()),
             listener: producer,
+            access: producer_access,
             manager,
         })?;
         let death = died();
@@ -97,6 +100,7 @@ impl Daemon {
         };
         running.server = Some(Server::start(
             Control::new(config, handle, monitor),
+            control_access,
             control,
             died(),
         )?);

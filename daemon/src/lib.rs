@@ -10,6 +10,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`config`] | settings: command line, environment, file |
+//! | `access` | who may use a socket |
 //! | `listen` | the two sockets, made under a lock |
 //! | `handshake` | what a program says of itself, and what the kernel says of it |
 //! | `registry` | the thread that owns producers and runs: attach, arm, disarm, death |
@@ -28,6 +29,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod clock;
 pub mod config;
 mod daemon;

@@ -30,6 +30,12 @@ impl Dice {
         Self(seed)
     }
 
+    /// From a seed.
+    #[must_use]
+    pub const fn of(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// A number below `sides`.
     pub fn below(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -101,7 +101,11 @@ pub(super) fn who_holds(error: StartError, config: &Config) -> StartError {
 }
 
 /// Listens on the control socket.
-pub(super) fn control(path: &Path, mode: u32) -> Result<(UnixListener, SocketFile), StartError> {
+pub(super) fn control(
+    path: &Path,
+    mode: u32,
+    group: Option<u32>,
+) -> Result<(UnixListener, SocketFile), StartError> {
     let failed = |what| {
         move |errno: Errno| StartError::Path {
             what,
@@ -115,6 +119,7 @@ pub(super) fn control(path: &Path, mode: u32) -> Result<(UnixListener, SocketFil
     let address = SocketAddrUnix::new(path).map_err(failed("use the path"))?;
     rustix::net::bind(&fd, &address).map_err(failed("bind"))?;
     let file = SocketFile::of(path);
+    give_to(path, group)?;
     // Nobody can connect before `listen`, so the default mode in between does not matter.
     rustix::fs::chmod(path, Mode::from_raw_mode(mode)).map_err(failed("set the mode of"))?;
     rustix::net::listen(&fd, BACKLOG).map_err(failed("listen on"))?;
@@ -122,9 +127,15 @@ pub(super) fn control(path: &Path, mode: u32) -> Result<(UnixListener, SocketFil
 }
 
 /// Listens on the producer socket.
-pub(super) fn producer(path: &Path, mode: u32) -> Result<(OwnedFd, SocketFile), StartError> {
+pub(super) fn producer(
+    path: &Path,
+    mode: u32,
+    group: Option<u32>,
+) -> Result<(OwnedFd, SocketFile), StartError> {
     clear(path, SocketType::SEQPACKET)?;
-    let fd = socket::listen(path, mode).map_err(|error| StartError::Path {
+    // Closed to all others until it has its group: it listens from its first moment on.
+    let first = if group.is_some() { 0o600 } else { mode };
+    let fd = socket::listen(path, first).map_err(|error| StartError::Path {
         what: "listen on",
         path: path.to_owned(),
         source: match error {
@@ -132,7 +143,28 @@ pub(super) fn producer(path: &Path, mode: u32) -> Result<(OwnedFd, SocketFile), 
             other => io::Error::other(other),
         },
     })?;
-    Ok((fd, SocketFile::of(path)))
+    let file = SocketFile::of(path);
+    if group.is_some() {
+        give_to(path, group)?;
+        rustix::fs::chmod(path, Mode::from_raw_mode(mode)).map_err(|errno| StartError::Path {
+            what: "set the mode of",
+            path: path.to_owned(),
+            source: errno.into(),
+        })?;
+    }
+    Ok((fd, file))
+}
+
+/// Gives a socket's file to a group, if one is set.
+fn give_to(path: &Path, group: Option<u32>) -> Result<(), StartError> {
+    let given = group.map_or(Ok(()), |group| {
+        std::os::unix::fs::lchown(path, None, Some(group))
+    });
+    given.map_err(|source| StartError::Path {
+        what: "give to the configured group",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Removes a socket that nobody answers on.

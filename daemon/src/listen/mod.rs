@@ -14,6 +14,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use crate::access::Access;
 use crate::config::Config;
 
 use bind::SocketFile;
@@ -85,8 +86,12 @@ pub enum StartError {
 pub(crate) struct Sockets {
     /// Stream socket of the control API, non-blocking.
     pub control: UnixListener,
+    /// Who may use it.
+    pub control_access: Access,
     /// Packet socket of the producers, non-blocking.
     pub producer: OwnedFd,
+    /// Who may use it.
+    pub producer_access: Access,
     /// What keeps the files.
     pub files: SocketFiles,
 }
@@ -123,16 +128,34 @@ impl Sockets {
         ] {
             locks.push(Lock::take(path).map_err(|error| bind::who_holds(error, config))?);
         }
-        let (control, control_file) = bind::control(&config.control_socket, config.control_mode)?;
-        let (producer, producer_file) =
-            bind::producer(&config.producer_socket, config.producer_mode)?;
+        let (control, control_file) = bind::control(
+            &config.control_socket,
+            config.control_mode,
+            config.control_group,
+        )?;
+        let (producer, producer_file) = bind::producer(
+            &config.producer_socket,
+            config.producer_mode,
+            config.producer_group,
+        )?;
+        let access = |path: &Path, mode| {
+            Access::of(path, mode).map_err(|source| StartError::Path {
+                what: "look at",
+                path: path.to_owned(),
+                source,
+            })
+        };
+        let control_access = access(&config.control_socket, config.control_mode)?;
+        let producer_access = access(&config.producer_socket, config.producer_mode)?;
         let files = SocketFiles {
             _sockets: [control_file, producer_file],
             _locks: locks,
         };
         Ok(Self {
             control,
+            control_access,
             producer,
+            producer_access,
             files,
         })
     }

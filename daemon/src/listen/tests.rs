@@ -80,6 +80,7 @@ fn g05_a_dead_daemons_sockets_are_replaced() {
         control,
         producer,
         files,
+        ..
     } = first;
     drop((control, producer)); // the listeners are gone, their files are not
     drop(std::fs::remove_file(

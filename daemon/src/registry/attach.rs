@@ -116,6 +116,7 @@ impl Registry {
         if let Ok(asked) = &received
             && asked.fds.is_empty()
             && message::parse::<HostStatsAsk>(&packet[..asked.bytes]).is_ok()
+            && self.check_access(visitor.process.peer).is_ok()
         {
             // No producer, but a question of a process for the host monitor.
             if let Some(visitor) = self.visitors.remove(&id) {
@@ -143,9 +144,12 @@ impl Registry {
         let Some(visitor) = self.visitors.remove(&id) else {
             return;
         };
-        let uid = visitor.process.peer.uid;
-        let judged =
-            judged.and_then(|hello| self.check_attach(uid, &visitor.socket).map(|()| hello));
+        let peer = visitor.process.peer;
+        let judged = judged.and_then(|hello| {
+            self.check_access(peer)?;
+            self.check_attach(peer.uid, &visitor.socket)?;
+            Ok(hello)
+        });
         match judged {
             Ok(hello) => {
                 step::at("greet:heard");

@@ -11,6 +11,7 @@ use std::time::Instant;
 use nrt_trace_abi::layout::SegmentLayout;
 use nrt_trace_abi::message::{Refuse, refuse};
 use nrt_trace_proto::v1;
+use nrt_trace_shm::socket::Peer;
 use rustix::process::{Resource, getrlimit};
 
 use super::Registry;
@@ -56,6 +57,22 @@ pub(super) fn cannot_map(bytes: u64, errno: u32) -> Denial {
 }
 
 impl Registry {
+    /// Whether a process may use the producer socket at all.
+    pub(super) fn check_access(&self, peer: Peer) -> Result<(), Refusal> {
+        if self.access.allows(peer.uid, peer.gid, peer.pid) {
+            return Ok(());
+        }
+        Err(Refusal {
+            code: refuse::ACCESS,
+            cause: "producer_group",
+            reason: format!(
+                "user {} may not attach to this daemon: {} (producer_group)",
+                peer.uid,
+                self.access.who()
+            ),
+        })
+    }
+
     /// Whether a process of this user may attach over this connection.
     pub(super) fn check_attach(&self, uid: u32, connection: impl AsFd) -> Result<(), Refusal> {
         let connected = || {

@@ -46,6 +46,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::Timespec;
 
+use crate::access::Access;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::drain::fetch::Machine;
@@ -84,6 +85,7 @@ pub(crate) struct Registry {
     command_lines: CommandLines,
     epoll: OwnedFd,
     listener: OwnedFd,
+    access: Access,
     /// When to listen again, after descriptors ran out.
     deaf_until: Option<Instant>,
     visitors: BTreeMap<u64, Visitor>,
@@ -189,6 +191,8 @@ pub(crate) struct Parts {
     pub c_programs: CPrograms,
     /// The producer socket.
     pub listener: OwnedFd,
+    /// Who may use it.
+    pub access: Access,
     /// The service manager, and what it handed over.
     pub manager: FromManager,
 }
@@ -210,6 +214,7 @@ impl Registry {
             members,
             c_programs,
             listener,
+            access,
             manager,
         } = parts;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
@@ -246,6 +251,7 @@ impl Registry {
             command_lines: CommandLines::default(),
             epoll,
             listener,
+            access,
             deaf_until: None,
             visitors: BTreeMap::new(),
             producers: BTreeMap::new(),

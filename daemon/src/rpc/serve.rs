@@ -10,9 +10,12 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::UdsConnectInfo;
+use tonic::{Request, Status};
 
 use super::Control;
 use super::authority::MendedAuthority;
+use crate::access::Access;
 use crate::listen::StartError;
 
 /// How long open calls may still run when the server ends, and after that their tasks.
@@ -33,6 +36,7 @@ impl Server {
     /// Serves `control` on `listener`; `died` is dropped when the server ends, for whatever reason.
     pub(crate) fn start(
         control: Control,
+        access: Access,
         listener: UnixListener,
         died: impl Send + 'static,
     ) -> Result<Self, StartError> {
@@ -50,7 +54,7 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("nrt-rpc-main".to_owned())
             .spawn(move || {
-                run(&runtime, control, listener, ending);
+                run(&runtime, control, access, listener, ending);
                 // Whatever still runs is cut off: streams that nobody reads, connections that never speak.
                 runtime.shutdown_timeout(GRACE);
                 drop(died);
@@ -73,7 +77,13 @@ impl Drop for Server {
     }
 }
 
-fn run(runtime: &Runtime, control: Control, listener: UnixListener, ending: oneshot::Receiver<()>) {
+fn run(
+    runtime: &Runtime,
+    control: Control,
+    access: Access,
+    listener: UnixListener,
+    ending: oneshot::Receiver<()>,
+) {
     let served = runtime.block_on(async {
         let listener = tokio::net::UnixListener::from_std(listener)?;
         let (sender, connections) = mpsc::channel(TAKEN);
@@ -82,7 +92,10 @@ fn run(runtime: &Runtime, control: Control, listener: UnixListener, ending: ones
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<TraceControlServer<Control>>().await;
         let server = tonic::transport::Server::builder()
-            .add_service(TraceControlServer::new(control))
+            .add_service(TraceControlServer::with_interceptor(
+                control,
+                move |request| admit(access, request),
+            ))
             .add_service(health_service)
             .add_service(described().build_v1().map_err(io::Error::other)?)
             .add_service(described().build_v1alpha().map_err(io::Error::other)?)
@@ -116,6 +129,26 @@ fn described<'a>() -> tonic_reflection::server::Builder<'a> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(nrt_trace_proto::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+}
+
+/// Lets a request pass, if whoever connected may control this daemon.
+fn admit(access: Access, request: Request<()>) -> Result<Request<()>, Status> {
+    let peer = request.extensions().get::<UdsConnectInfo>();
+    let Some(peer) = peer.and_then(|info| info.peer_cred) else {
+        return Err(Status::permission_denied(
+            "the kernel does not say who asks",
+        ));
+    };
+    if access.allows(peer.uid(), peer.gid(), peer.pid()) {
+        return Ok(request);
+    }
+    tracing::debug!(uid = peer.uid(), pid = peer.pid(), "a request was refused");
+    let text = format!(
+        "user {} may not control this daemon: {}",
+        peer.uid(),
+        access.who()
+    );
+    Err(Status::permission_denied(text))
 }
 
 /// Takes connections, with a pause when there are no descriptors: the listener stays readable.

@@ -142,6 +142,7 @@ fn memory_taken_ahead_is_not_charged_to_the_process() {
     started(&host);
     let probe = host.probe_command(&["--interactive", "-n", &BATCH.to_string()]);
     let mut probe = Running::start(group.enter(&host, &probe));
+    assert_eq!(probe.read_line(), "ready\n");
     for batch in 1..=EVENTS / BATCH {
         let answer = probe.ask("go");
         assert!(
@@ -167,6 +168,7 @@ fn a_process_without_address_space_is_not_captured_and_runs_on() {
     limited.arg(probe.get_program()).args(probe.get_args());
     limited.env("NRT_TRACE_LOG", "warn");
     let mut limited = Running::start(limited);
+    assert_eq!(limited.read_line(), "ready\n");
     until("it to attach", || {
         host.attached().contains(&limited.pid()).then_some(())
     });

@@ -1,5 +1,7 @@
 //! What a process that attaches can do to others: nothing.
 
+mod users;
+
 use std::fs;
 
 use nrt_trace_tests::{Document, Host, Link, PATIENT, Running, compile, payload};
