@@ -91,6 +91,14 @@ impl Names {
         })
     }
 
+    /// Takes names that an earlier daemon knew.
+    pub(crate) fn learn(&self, texts: &[String]) {
+        for text in texts {
+            // One that finds no room, or conflicts, is told of as any other.
+            let _refused = self.take(get_id(text.as_bytes()), text.as_bytes());
+        }
+    }
+
     /// Takes a name that a producer published.
     fn take(&self, id: u64, bytes: &[u8]) -> Result<(), Refused> {
         let text = std::str::from_utf8(bytes).map_err(|_| Refused::NotUtf8)?;
@@ -151,6 +159,29 @@ impl ProducerNames {
                 last_full: 0,
             }),
         }
+    }
+
+    /// The names of a process that ended before this daemon began: they were told, and these are the counts.
+    pub(crate) fn of_ended((last_full, refused): (u64, u64)) -> Self {
+        Self {
+            state: Mutex::new(Table {
+                reader: None,
+                refused,
+                last_full,
+            }),
+        }
+    }
+
+    /// All names in the table that are text, and have the id that they should.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let mut texts = Vec::new();
+        if let Some(reader) = &lock(&self.state).reader {
+            reader.all(|id, bytes, _nc| {
+                let text = std::str::from_utf8(bytes).ok();
+                texts.extend(text.filter(|_| id == get_id(bytes)).map(str::to_owned));
+            });
+        }
+        texts
     }
 
     /// Merges what was published since the last time into `names`.

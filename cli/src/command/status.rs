@@ -52,6 +52,13 @@ fn table(status: &v1::GetStatusResponse, out: &mut impl Write) -> Result<(), Fai
         "attached   {} processes; {} quarantined, {} refused since the start",
         status.producers, status.quarantined, status.refused
     )?;
+    if status.not_kept > 0 {
+        writeln!(
+            out,
+            "not kept   {} unread events of ended processes; they would not survive the daemon (see its log)",
+            status.not_kept
+        )?;
+    }
     writeln!(
         out,
         "memory     rings: {} reserved, {} touched; {} of its own; CPU {:.2} s",
@@ -158,6 +165,7 @@ fn document(status: &v1::GetStatusResponse) -> serde_json::Value {
         "producers": status.producers,
         "quarantined": status.quarantined,
         "refused": status.refused,
+        "not_kept": status.not_kept,
         "reserved_bytes": status.reserved_bytes,
         "resident_bytes": status.resident_bytes,
         "rss_bytes": status.rss_bytes,

@@ -12,6 +12,7 @@ use crate::{ReadMapping, ShmError, memfd};
 #[derive(Debug)]
 pub struct StringReader {
     mapping: ReadMapping,
+    layout: StringTableLayout,
     cursor: StringCursor,
 }
 
@@ -33,6 +34,7 @@ impl StringReader {
         Ok((
             Self {
                 mapping,
+                layout,
                 cursor: StringCursor::new(layout),
             },
             fd,
@@ -48,6 +50,7 @@ impl StringReader {
         memfd::check(&fd, bytes)?;
         Ok(Self {
             mapping: ReadMapping::map(&fd, bytes)?,
+            layout,
             cursor: StringCursor::new(layout),
         })
     }
@@ -56,6 +59,12 @@ impl StringReader {
     /// UTF-8 and that the id is their hash.
     pub fn poll(&mut self, sink: impl FnMut(u64, &[u8], u64)) {
         self.cursor.poll(self.mapping.words(), sink);
+    }
+
+    /// Calls `sink(id, bytes, nc)` for each entry that is published, whether [`StringReader::poll`] told of it or not.
+    pub fn all(&self, sink: impl FnMut(u64, &[u8], u64)) {
+        let mut cursor = StringCursor::new(self.layout);
+        cursor.poll(self.mapping.words(), sink);
     }
 
     /// Entries that the producer claimed, as it says.

@@ -252,6 +252,11 @@ impl Segment {
         self.generation
     }
 
+    /// The random number in its header.
+    pub(crate) fn nonce(&self) -> u64 {
+        self.nonce
+    }
+
     /// Bytes promised.
     pub(crate) fn bytes(&self) -> u64 {
         self.layout.bytes()

@@ -7,6 +7,7 @@ use super::Registry;
 use super::command::NameTables;
 use super::producer::Producer;
 use crate::run::Run;
+use crate::state::Spool;
 
 impl Registry {
     /// The state of things, but for what the process itself knows.
@@ -35,6 +36,7 @@ impl Registry {
             control_socket: self.config.control_socket.display().to_string(),
             producer_socket: self.config.producer_socket.display().to_string(),
             embedded: self.config.embedded,
+            not_kept: self.spool.as_ref().map_or(0, Spool::not_kept),
             ..v1::GetStatusResponse::default()
         };
         self.fill_memory(&mut status);

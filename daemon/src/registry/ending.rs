@@ -64,7 +64,7 @@ impl Registry {
         producer.page_files = None;
         self.clock.remove(id);
         self.members.remove(id);
-        producer.names.close(&self.names);
+        producer.names.merge_into(&self.names);
         let mut runs = Vec::new();
         for run in &mut self.runs {
             if run.shares.contains_key(&id) {
@@ -75,6 +75,7 @@ impl Registry {
         for run in runs {
             self.let_go(run, id);
         }
+        self.spool_ended([id], false);
         self.end_own(id);
         self.settle_waits(Instant::now());
         self.retire(id);
@@ -221,6 +222,8 @@ impl Registry {
     /// Closes every gate, on the way out, unless a next daemon goes on.
     pub(super) fn close_all(&mut self) {
         if self.state.is_some() {
+            let ended: Vec<u32> = self.ended().collect();
+            self.spool_ended(ended, true);
             self.write_down();
         } else {
             for producer in self.producers.values() {

@@ -17,7 +17,7 @@ use nrt_trace_shm::strings::StringReader;
 use super::Registry;
 use super::producer::Producer;
 use crate::drain::segment::Segment;
-use crate::state::{Store, TableRecord};
+use crate::state::{Label, Left, Store, TableRecord};
 use crate::strings::ProducerNames;
 
 /// A table of names that the service manager keeps, or is to keep.
@@ -93,7 +93,9 @@ impl Registry {
     /// Does what had to wait until a record was written that names the producers `held`, and no memory that is to go.
     pub(super) fn after_record(&mut self, held: &BTreeSet<u32>) {
         for segment in std::mem::take(&mut self.to_free) {
-            self.store.remove(&segment_name(segment.generation()));
+            let generation = segment.generation();
+            self.store.remove(&segment_name(generation));
+            self.spool.iter_mut().for_each(|s| s.remove(generation));
             self.memory.free(segment);
         }
         for table in std::mem::take(&mut self.to_forget) {
@@ -110,17 +112,70 @@ impl Registry {
         }
     }
 
-    /// Takes what the service manager kept of the memory that the record names.
+    /// Has written to files what producers that ended have left unread. What a client fetches all the while is left to it
+    /// for a moment, unless it is `late` for that.
+    pub(super) fn spool_ended(&mut self, ids: impl IntoIterator<Item = u32>, late: bool) {
+        let Some(spool) = &mut self.spool else { return };
+        for id in ids {
+            let Some(producer) = self.producers.get(&id) else {
+                continue;
+            };
+            let runs = self.runs.iter().filter(|run| run.own.is_none());
+            for (run, share) in runs.flat_map(|run| run.parts_of(id).map(move |part| (run, part))) {
+                if share.quarantined {
+                    continue;
+                }
+                let Some(segment) = share.segment() else {
+                    continue;
+                };
+                let generation = segment.generation();
+                let kept =
+                    spool.has(generation) || self.store.surely_keeps(&segment_name(generation));
+                if kept || !(late || run.asked.elapsed() >= super::ROUND) || !share.has_more() {
+                    continue;
+                }
+                spool.keep(Left {
+                    label: Label {
+                        run: run.id,
+                        producer: id,
+                        generation,
+                    },
+                    segment: segment.clone(),
+                    cursors: share.cursors(),
+                    names: producer.names.clone(),
+                });
+            }
+        }
+    }
+
+    /// Takes what was kept of the memory that the record names: by the service manager, or in files.
     pub(super) fn adopt_kept(&mut self) {
         for run in &mut self.runs {
             let run_id = run.id;
             for (id, share) in run.parts_mut() {
                 let Some(away) = share.away() else { continue };
                 let (file, name) = (away.file, segment_name(away.file.generation));
-                let Some(fd) = self.store.take(&name, (file.device, file.inode)) else {
-                    continue;
-                };
                 let layout = away.layout.clone();
+                let label = Label {
+                    run: run_id,
+                    producer: id,
+                    generation: file.generation,
+                };
+                let fd = if let Some(fd) = self.store.take(&name, (file.device, file.inode)) {
+                    self.spool.iter_mut().for_each(|s| s.note(file.generation));
+                    fd
+                } else {
+                    let spool = self.spool.as_mut();
+                    let Some((fd, beside)) = spool.and_then(|s| s.load(label, &layout, &file))
+                    else {
+                        continue;
+                    };
+                    self.names.learn(&beside.names);
+                    if let Some(producer) = self.producers.get_mut(&id) {
+                        producer.names = Arc::new(ProducerNames::of_ended(beside.counts));
+                    }
+                    fd
+                };
                 match Segment::adopt(fd, layout, run_id, &file, id, &away.firsts) {
                     Ok(segment) => {
                         let segment = Arc::new(segment);
@@ -133,7 +188,7 @@ impl Registry {
                         tracing::warn!(
                             producer = id,
                             run = run_id,
-                            "rings that the service manager kept are of no use: {error}"
+                            "rings that were kept are of no use: {error}"
                         );
                         self.store.remove(&name);
                     }

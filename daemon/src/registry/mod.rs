@@ -57,7 +57,7 @@ use crate::listen::StartError;
 use crate::memory::Memory;
 use crate::ration::{Refusals, Talk};
 use crate::run::Run;
-use crate::state::{FromManager, StateFile, Store};
+use crate::state::{FromManager, Spool, StateFile, Store};
 use crate::strings::Names;
 use attach::Visitor;
 use capture::Wait;
@@ -111,6 +111,8 @@ pub(crate) struct Registry {
     changed: bool,
     /// What the service manager keeps for a next daemon.
     store: Store,
+    /// Files of what ended processes left, where it does not.
+    spool: Option<Spool>,
     /// Rings to be freed, and tables of names that nobody need keep, once no record names them.
     to_free: Vec<Arc<Segment>>,
     to_forget: Vec<KeptTable>,
@@ -232,10 +234,15 @@ impl Registry {
             Some(_) => Store::new(manager),
             None => Store::unused(manager),
         };
+        let spool = match state {
+            Some(_) => Spool::in_folder(&config.state_dir)?,
+            None => None,
+        };
         let mut registry = Self {
             state,
             changed: false,
             store,
+            spool,
             to_free: Vec::new(),
             to_forget: Vec::new(),
             to_lend: Vec::new(),
@@ -417,6 +424,8 @@ impl Registry {
             self.forget_runs(now);
             self.lose_the_late(now);
             self.tell_of_silence();
+            let ended: Vec<u32> = self.ended().collect();
+            self.spool_ended(ended, true);
             // What a process had claimed, should it end while there is no daemon, is then known to the second.
             self.changed |= self.runs.iter().any(Run::is_capturing);
         }

@@ -79,6 +79,9 @@ impl Registry {
             self.go_on_from(state);
         }
         self.store.give_up_rest();
+        if let Some(spool) = &self.spool {
+            spool.clear_rest();
+        }
     }
 
     /// What an earlier daemon wrote down, if it is of use.
@@ -298,7 +301,7 @@ impl Registry {
         }
         producer.end(life);
         let pid = producer.pid();
-        producer.names.close(&self.names);
+        producer.names.merge_into(&self.names);
         let (mut events, mut runs) = (0, Vec::new());
         for run in &mut self.runs {
             for part in run.parts_of_mut(id) {
@@ -318,6 +321,7 @@ impl Registry {
             );
         }
         runs.into_iter().for_each(|run| self.let_go(run, id));
+        self.spool_ended([id], false);
         self.changed = true;
         self.retire(id);
     }

@@ -206,6 +206,12 @@ impl Share {
         events
     }
 
+    /// How far each ring was consumed.
+    pub(crate) fn cursors(&self) -> Vec<(usize, Cursor)> {
+        let cursor = |ring: &Ring| (ring.nc, ring.cursor.clone());
+        self.rings.iter().map(cursor).collect()
+    }
+
     /// NC indices that have, or had, a ring.
     pub(crate) fn ncs(&self) -> Vec<u32> {
         let live = self

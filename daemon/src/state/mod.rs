@@ -5,12 +5,14 @@
 //! | `record` | what is written |
 //! | `file` | the file: written as a whole or not at all, and looked at with suspicion |
 //! | `store` | descriptors that the service manager keeps |
+//! | `spool` | files of what ended processes left unread, where none does |
 //!
 //! The rings themselves are not in the record. Their producers keep the descriptors and hand them back to the next daemon,
-//! and the service manager keeps them where there is one. Taken is only what this record names.
+//! and the service manager keeps them where there is one. Taken is only what this record names, from whoever it comes.
 
 mod file;
 mod record;
+mod spool;
 mod store;
 
 pub(crate) use file::{Found, StateFile};
@@ -18,4 +20,5 @@ pub(crate) use record::{
     AskedRecord, EndRecord, FileId, PastFilterRecord, ProducerRecord, RingRecord, RunRecord,
     ShareRecord, State, TableRecord,
 };
+pub(crate) use spool::{Label, Left, Spool};
 pub(crate) use store::{FromManager, Store};

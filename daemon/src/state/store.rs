@@ -87,6 +87,11 @@ impl Store {
         self.manager.is_some()
     }
 
+    /// Whether it is beyond doubt that the next daemon is given what has this name.
+    pub(crate) fn surely_keeps(&self, name: &str) -> bool {
+        self.keeps.is_some() && self.kept.contains(name)
+    }
+
     /// Has a descriptor kept; nothing if it is already, or if there is no room.
     pub(crate) fn put(&mut self, name: &str, fd: BorrowedFd<'_>) {
         let room = self.keeps.is_none_or(|most| self.kept.len() < most);

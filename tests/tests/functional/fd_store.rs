@@ -15,7 +15,7 @@ use crate::restart::{emit, kill_daemon, range, sum};
 const ROOM: usize = 1000;
 
 /// Numbers of a process's events in a document.
-fn numbers_of(document: &nrt_trace_tests::Document, pid: u32) -> Vec<u64> {
+pub(crate) fn numbers_of(document: &nrt_trace_tests::Document, pid: u32) -> Vec<u64> {
     let mine = document.events.iter();
     let mine = mine.filter(|event| event.process_id.is_none_or(|of| of == pid));
     payload::numbers(mine).remove(&0).unwrap_or_default()
@@ -35,7 +35,7 @@ fn capturing(most: usize) -> (Host, Manager) {
 }
 
 /// A probe whose events carry the name of a model.
-fn named_probe(host: &Host, model: &str) -> Running {
+pub(crate) fn named_probe(host: &Host, model: &str) -> Running {
     host.interactive_probe(&["-n", "100", "--model", model])
 }
 

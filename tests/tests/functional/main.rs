@@ -18,5 +18,6 @@ mod record;
 mod record_apart;
 mod restart;
 mod short_lived;
+mod spool;
 mod surroundings;
 mod workload;
