@@ -219,12 +219,7 @@ impl World {
     }
 
     pub(super) fn commit(&mut self, fetch_id: u64) -> Result<()> {
-        self.call(async |grpc| {
-            Ok(grpc
-                .commit(v1::CommitRequest { fetch_id })
-                .await
-                .map(drop)?)
-        })
+        self.call(async |grpc| grpc.commit(v1::CommitRequest { fetch_id }).await.map(drop))
     }
 
     /// Descriptors that the daemon has open.

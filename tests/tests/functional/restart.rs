@@ -162,8 +162,7 @@ fn a_process_that_came_back_into_a_run_has_all_its_rings_with_the_next_daemon() 
     let mut host = Host::with_daemon();
     let mut command = host.probe_command(&["--interactive", "-n", "100"]);
     command.env("NRT_TRACE_TOKEN", "t");
-    let mut probe = Running::start(command);
-    host.until_state(probe.pid(), "attached");
+    let mut probe = host.interactive(command);
     let start: &[&str] = &["start", "--nc", "0", "--max-events-per-nc", "2048"];
     host.tracectl(start).ok();
     emit(&mut probe, 100);
