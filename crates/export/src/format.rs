@@ -10,11 +10,17 @@ pub enum Format {
     Json,
     /// The lossless native file: `.nrtt`.
     Native,
+    /// Perfetto's trace: `.pftrace`.
+    Pftrace,
+    /// Chrome's trace events: `.chrome.json`.
+    Chrome,
+    /// Pairs as a table: `.csv`.
+    Csv,
 }
 
 /// A file name that asks for no known format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` does not say its format; allowed are names that end in .json (JSON document) or .nrtt (native trace)", .path.display())]
+#[error("`{}` does not say its format; allowed are names that end in .json (JSON document), .nrtt (native trace), .pftrace (Perfetto), .chrome.json or .csv (pairs)", .path.display())]
 pub struct UnknownFormat {
     /// The name.
     pub path: PathBuf,
@@ -30,7 +36,10 @@ impl Format {
             .extension()
             .map(|e| e.to_string_lossy().to_ascii_lowercase());
         match extension.as_deref() {
+            Some("json") if is_chrome(path) => Ok(Self::Chrome),
             Some("json") => Ok(Self::Json),
+            Some("pftrace" | "perfetto-trace") => Ok(Self::Pftrace),
+            Some("csv") => Ok(Self::Csv),
             Some("nrtt") => Ok(Self::Native),
             _ => Err(UnknownFormat {
                 path: path.to_owned(),
@@ -44,8 +53,18 @@ impl Format {
         match self {
             Self::Json => "json",
             Self::Native => "nrtt",
+            Self::Pftrace => "pftrace",
+            Self::Chrome => "chrome.json",
+            Self::Csv => "csv",
         }
     }
+}
+
+/// Whether what stands before the extension ends in `.chrome`.
+fn is_chrome(path: &Path) -> bool {
+    let stem = path.file_stem().map(Path::new);
+    stem.and_then(Path::extension)
+        .is_some_and(|inner| inner.eq_ignore_ascii_case("chrome"))
 }
 
 #[cfg(test)]
@@ -58,6 +77,10 @@ mod tests {
             ("a.json", Format::Json),
             ("/x/a.b.JSON", Format::Json),
             ("t.nrtt", Format::Native),
+            ("t.pftrace", Format::Pftrace),
+            ("t.chrome.json", Format::Chrome),
+            ("chrome.json", Format::Json),
+            ("pairs.CSV", Format::Csv),
         ] {
             assert_eq!(Format::from_path(Path::new(path)), Ok(format), "{path}");
         }

@@ -17,10 +17,10 @@ mod event;
 #[cfg(feature = "read")]
 mod fields;
 mod pen;
-mod plan;
+pub(crate) mod plan;
 #[cfg(feature = "read")]
 mod read;
-mod text;
+pub(crate) mod text;
 
 use std::io::{self, Write};
 

@@ -118,6 +118,39 @@ impl<K: Hash + Eq + Copy, V: Copy + Default> Recent<K, V> {
         &mut slots[at(position)].value
     }
 
+    /// Gives `key` this value, and hands back what had to give way: the value that it had, else the oldest entry's if there
+    /// is no room for another.
+    #[cfg(any(feature = "pftrace", test))]
+    #[inline]
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        let hash = self.hasher.hash_one(key);
+        let known = self.table.find(hash, |&i| self.slots[at(i)].key == key);
+        let gone = if known.is_some() {
+            // It goes to the end of the row, with the newest.
+            self.remove(&key)
+        } else if self.table.len() == self.limit {
+            let oldest = self.slots[at(self.oldest)].key;
+            self.remove(&oldest)
+        } else {
+            None
+        };
+        *self.get_or_insert(key) = value;
+        gone
+    }
+
+    /// Takes the oldest entry out.
+    #[cfg(any(feature = "pftrace", test))]
+    pub(crate) fn remove_oldest(&mut self) -> Option<V> {
+        let oldest = self.slots.get(at(self.oldest))?.key;
+        self.remove(&oldest)
+    }
+
+    /// Entries.
+    #[cfg(any(feature = "pftrace", test))]
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
     /// Takes `key` out.
     #[inline]
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
@@ -187,6 +220,19 @@ mod tests {
         assert_eq!(map.remove(&3), None);
         *map.get_or_insert(4) = 'e';
         assert_eq!(map.get(&4), Some(&'e'));
+    }
+
+    #[test]
+    fn an_insertion_hands_back_what_gives_way() {
+        let mut map = Recent::new(2);
+        assert_eq!((map.insert(1, 'a'), map.insert(2, 'b')), (None, None));
+        assert_eq!(map.insert(1, 'A'), Some('a'), "the same key");
+        assert_eq!(map.insert(3, 'c'), Some('b'), "now the oldest");
+        assert_eq!((map.remove_oldest(), map.len()), (Some('A'), 1));
+        assert_eq!(
+            (map.remove_oldest(), map.remove_oldest()),
+            (Some('c'), None)
+        );
     }
 
     proptest! {

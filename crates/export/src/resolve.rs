@@ -44,7 +44,7 @@ struct Held<T> {
 }
 
 /// What the sink gets beside the event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Resolved {
     /// Host time, ns: moved by the sync point for hardware events that have one.
     pub(crate) timestamp_ns: u64,

@@ -5,11 +5,12 @@
 //!
 //! Memory, whatever the trace holds: for each ring the last 65,536 executions, at most 65,536 starts whose stop has not
 //! come (an older one is given up and counts as unmatched) and at most 65,536 events that wait for a sync point; for
-//! each event type, and each of the first 256 names of spans, a histogram of durations with three significant digits;
-//! the names of the trace.
+//! each event type, and each of the first 256 names of spans, a histogram of durations with three significant digits, and
+//! for each ring one with two; the names of the trace.
 //!
 //! A span of type `generic` whose first word is a string's id is shown under that string.
 
+mod activity;
 mod report;
 mod text;
 
@@ -24,7 +25,11 @@ use nrt_trace_proto::v1::{
     Producer, ProducerAccount, Records, RingAccount, TracePart, trace_part::Part,
 };
 
-pub use self::report::{DurationStats, ProcessReport, Report, RingReport, Totals, TypeReport};
+use self::activity::{Activity, Load, Slow, Slowest};
+pub use self::report::{
+    DurationStats, HostReport, IdleReport, ProcessReport, Report, RingReport, SlowReport, Totals,
+    TypeReport,
+};
 use crate::recent::Recent;
 use crate::resolve::{Item, Resolved, Resolver};
 
@@ -47,6 +52,7 @@ pub struct Summary {
     rings: HashMap<(u32, u32), Ring>,
     producers: BTreeMap<u32, Process>,
     accounts: BTreeMap<(u32, u32), RingAccount>,
+    load: Load,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -61,6 +67,7 @@ struct Ring {
     resolver: Resolver<Brief>,
     open: Open,
     events: u64,
+    activity: Activity,
 }
 
 /// Starts without their stop, by event type and tracking id.
@@ -104,6 +111,7 @@ struct Types {
     rows: Vec<TypeStats>,
     /// `generic` spans by the id of their name.
     named: HashMap<u64, TypeStats>,
+    slowest: Slowest,
 }
 
 impl Default for Types {
@@ -111,6 +119,7 @@ impl Default for Types {
         Self {
             rows: vec![TypeStats::default(); EventType::ALL.len() + 1],
             named: HashMap::new(),
+            slowest: Slowest::default(),
         }
     }
 }
@@ -127,6 +136,7 @@ struct TypeStats {
     durations: Option<Histogram<u64>>,
     /// The longest, which the histogram has to three digits only.
     longest_ns: u64,
+    total_ns: u64,
 }
 
 impl Summary {
@@ -171,8 +181,8 @@ impl Summary {
                     name.or_insert_with(|| entry.text.as_str().into());
                 }
             }
-            Some(Part::Begin(_) | Part::End(_) | Part::HostInfo(_) | Part::HostSample(_))
-            | None => {}
+            Some(Part::HostSample(sample)) => self.load.sample(sample),
+            Some(Part::Begin(_) | Part::End(_) | Part::HostInfo(_)) | None => {}
         }
     }
 
@@ -194,8 +204,15 @@ impl Summary {
             rings,
             ..
         } = &mut ended;
-        for Ring { resolver, open, .. } in rings.values_mut() {
-            let mut sink = |brief: &Brief, resolved| types.count(brief, resolved, open, names);
+        for (key, ring) in rings {
+            let Ring {
+                resolver,
+                open,
+                activity,
+                ..
+            } = ring;
+            let mut sink =
+                |brief: &Brief, resolved| types.count(brief, resolved, *key, open, names, activity);
             let Ok(()) = resolver.flush(&mut sink);
         }
         report::of(&ended)
@@ -221,18 +238,19 @@ impl Summary {
             producers,
             ..
         } = self;
+        let key = (records.producer_id, records.nc_idx);
         let Ring {
             resolver,
             open,
             events,
-        } = rings
-            .entry((records.producer_id, records.nc_idx))
-            .or_default();
+            activity,
+        } = rings.entry(key).or_default();
         let packed = records.packed.as_chunks::<RECORD_BYTES>().0;
         *events += packed.len() as u64;
         producers.entry(records.producer_id).or_default().events += packed.len() as u64;
         for bytes in packed {
-            let mut sink = |brief: &Brief, resolved| types.count(brief, resolved, open, names);
+            let mut sink =
+                |brief: &Brief, resolved| types.count(brief, resolved, key, open, names, activity);
             let Ok(()) = resolver.record(&Record::from_bytes(bytes), &mut sink);
         }
     }
@@ -244,6 +262,7 @@ impl Default for Ring {
             resolver: Resolver::new(false),
             open: Recent::new(OPEN_MAX),
             events: 0,
+            activity: Activity::default(),
         }
     }
 }
@@ -254,8 +273,10 @@ impl Types {
         &mut self,
         event: &Brief,
         resolved: Resolved,
+        ring: (u32, u32),
         open: &mut Open,
         names: &Names,
+        activity: &mut Activity,
     ) -> Result<(), Infallible> {
         let key = (event.trace_type, event.tracking_id);
         // Whoever puts something else into a generic event's payload has no string of that id.
@@ -280,7 +301,19 @@ impl Types {
                 stats.stops += 1;
                 if let Some(begun) = begun {
                     let duration = resolved.timestamp_ns.checked_sub(begun.timestamp_ns);
-                    stats.pair(duration.filter(|d| *d > 0));
+                    let duration = duration.filter(|d| *d > 0);
+                    stats.pair(duration);
+                    if let Some(duration_ns) = duration {
+                        activity.span(event.trace_type, begun.timestamp_ns, duration_ns);
+                        self.slowest.offer(Slow {
+                            duration_ns,
+                            start_ns: begun.timestamp_ns,
+                            key: ring,
+                            trace_type: event.trace_type,
+                            name: begun.name,
+                            tracking_id: event.tracking_id,
+                        });
+                    }
                 }
             }
             PHASE_INSTANT => self.row(event, name).instants += 1,
@@ -312,6 +345,7 @@ impl TypeStats {
             None => self.not_positive += 1,
             Some(duration_ns) => {
                 self.longest_ns = self.longest_ns.max(duration_ns);
+                self.total_ns = self.total_ns.saturating_add(duration_ns);
                 let new = || Histogram::new(DIGITS).expect("the number of digits is one it takes");
                 let recorded = self.durations.get_or_insert_with(new).record(duration_ns);
                 recorded.expect("it grows to any 64-bit value");

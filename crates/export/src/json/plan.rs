@@ -179,7 +179,7 @@ impl Key {
 }
 
 impl Value {
-    fn of(field: Option<&Field>, rendering: Rendering) -> Self {
+    pub(crate) fn of(field: Option<&Field>, rendering: Rendering) -> Self {
         let Some(field) = field else {
             return Self::ModelOfExecution;
         };

@@ -1,9 +1,11 @@
 //! The figures of a summary, as data.
 
+use hdrhistogram::Histogram;
 use nrt_trace_model::{Category, EventType};
 use nrt_trace_proto::v1::{ProducerState, RingAccount};
 use serde::Serialize;
 
+use super::activity::{Activity, Load, Slow};
 use super::{Process, Summary, TypeStats};
 
 /// The figures of a trace.
@@ -17,8 +19,13 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// What became of all events.
     pub totals: Totals,
-    /// What became of each ring's events.
+    /// What became of each ring's events, and how long its spans took.
     pub rings: Vec<RingReport>,
+    /// The longest spans, at most ten, the longest first.
+    pub slowest: Vec<SlowReport>,
+    /// What the machine used, if the trace holds the host monitor's ticks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostReport>,
     /// What the user should know, a sentence or two each, beginning with `Warning: `.
     pub warnings: Vec<String>,
 }
@@ -53,15 +60,75 @@ pub struct TypeReport {
     pub durations: Option<DurationStats>,
 }
 
-/// Durations of pairs, ns; the quantiles to three significant digits, rounded up.
+/// Durations of pairs, ns; the quantiles to three significant digits (two for a ring), rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct DurationStats {
+    /// All of them together.
+    pub total_ns: u64,
+    /// The mean.
+    pub mean_ns: u64,
     /// Half of the pairs took at most this.
     pub p50_ns: u64,
+    /// 90 % of the pairs took at most this.
+    pub p90_ns: u64,
     /// 99 % of the pairs took at most this.
     pub p99_ns: u64,
     /// The longest, exactly.
     pub max_ns: u64,
+}
+
+/// A span, with where to find it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SlowReport {
+    /// Display name of its type.
+    pub event_type: &'static str,
+    /// Name that a `generic` span carries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How long it took, ns.
+    pub duration_ns: u64,
+    /// When it began, ns since 1970.
+    pub start_ns: u64,
+    /// The process's pid on the host.
+    pub process_id: Option<i32>,
+    /// NeuronCore as the process sees it.
+    pub nc_idx: u32,
+    /// Ties its start to its stop.
+    pub tracking_id: u64,
+}
+
+/// How busy a NeuronCore was between its first execution and its last (`nc_exec_running`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct IdleReport {
+    /// Executions.
+    pub executions: u64,
+    /// Time in which one ran, ns.
+    pub busy_ns: u64,
+    /// Gaps between them.
+    pub gaps: u64,
+    /// Time in the gaps, ns.
+    pub idle_ns: u64,
+    /// The longest gap, ns.
+    pub longest_gap_ns: u64,
+    /// When it began, ns since 1970.
+    pub longest_gap_at_ns: u64,
+}
+
+/// What the machine used, over all ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct HostReport {
+    /// Ticks of the host monitor.
+    pub ticks: u64,
+    /// Busy share of all cores, thousandths: mean and highest.
+    pub cpu_busy_mean_permille: u64,
+    /// The highest of a tick.
+    pub cpu_busy_max_permille: u64,
+    /// Memory in use, bytes: mean; absent where no tick knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_used_mean_bytes: Option<u64>,
+    /// The highest of a tick.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_used_max_bytes: Option<u64>,
 }
 
 /// A process's figures.
@@ -109,6 +176,12 @@ pub struct RingReport {
     /// The account.
     #[serde(flatten)]
     pub account: Totals,
+    /// Starts with their stop, of all types.
+    pub pairs: u64,
+    /// Their durations.
+    pub durations: Option<DurationStats>,
+    /// How busy the NeuronCore was, if it executed anything.
+    pub idle: Option<IdleReport>,
 }
 
 /// What became of events. The field names are those of `RingAccount` and `ProducerAccount` in `trace.proto`.
@@ -220,7 +293,74 @@ pub(super) fn of(summary: &Summary) -> Report {
         processes,
         totals,
         rings,
+        slowest: summary
+            .types
+            .slowest
+            .spans
+            .iter()
+            .map(|slow| slow_report(summary, slow))
+            .collect(),
+        host: host_report(&summary.load),
         warnings,
+    }
+}
+
+fn slow_report(summary: &Summary, slow: &Slow) -> SlowReport {
+    let (producer_id, nc_idx) = slow.key;
+    let process = summary.producers.get(&producer_id);
+    SlowReport {
+        event_type: EventType::from_value(slow.trace_type).map_or("unknown", EventType::name),
+        name: summary.names.get(&slow.name).map(ToString::to_string),
+        duration_ns: slow.duration_ns,
+        start_ns: slow.start_ns,
+        process_id: process.and_then(|p| p.producer.as_ref()?.pid),
+        nc_idx,
+        tracking_id: slow.tracking_id,
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "percentages and bytes, which are not negative"
+)]
+fn host_report(load: &Load) -> Option<HostReport> {
+    let memory = |value: f64| (load.memory.count > 0).then_some(value as u64);
+    (load.ticks > 0).then(|| HostReport {
+        ticks: load.ticks,
+        cpu_busy_mean_permille: (load.cpu.mean() * 10.0).round() as u64,
+        cpu_busy_max_permille: (load.cpu.max * 10.0).round() as u64,
+        memory_used_mean_bytes: memory(load.memory.mean()),
+        memory_used_max_bytes: memory(load.memory.max),
+    })
+}
+
+fn ring_durations(activity: &Activity) -> Option<DurationStats> {
+    let histogram = activity.durations.as_ref()?;
+    Some(durations(histogram, activity.total_ns, activity.longest_ns))
+}
+
+fn idle_report(activity: &Activity) -> Option<IdleReport> {
+    let running = &activity.running;
+    (running.executions > 0).then_some(IdleReport {
+        executions: running.executions,
+        busy_ns: running.busy_ns,
+        gaps: running.gaps,
+        idle_ns: running.idle_ns,
+        longest_gap_ns: running.longest_gap_ns,
+        longest_gap_at_ns: running.longest_gap_at,
+    })
+}
+
+fn durations(histogram: &Histogram<u64>, total_ns: u64, max_ns: u64) -> DurationStats {
+    let at = |quantile| histogram.value_at_quantile(quantile).min(max_ns);
+    DurationStats {
+        total_ns,
+        mean_ns: total_ns / histogram.len().max(1),
+        p50_ns: at(0.5),
+        p90_ns: at(0.9),
+        p99_ns: at(0.99),
+        max_ns,
     }
 }
 
@@ -238,15 +378,8 @@ fn named(summary: &Summary) -> Vec<TypeReport> {
 }
 
 fn type_report(kind: Option<EventType>, stats: &TypeStats) -> TypeReport {
-    let durations = stats.durations.as_ref().map(|h| {
-        let max_ns = stats.longest_ns;
-        let at = |quantile| h.value_at_quantile(quantile).min(max_ns);
-        DurationStats {
-            p50_ns: at(0.5),
-            p99_ns: at(0.99),
-            max_ns,
-        }
-    });
+    let histogram = stats.durations.as_ref();
+    let durations = histogram.map(|h| durations(h, stats.total_ns, stats.longest_ns));
     TypeReport {
         event_type: kind.map_or("unknown", EventType::name),
         name: None,
@@ -279,6 +412,7 @@ fn rings(summary: &Summary) -> Vec<RingReport> {
             .producers
             .get(&producer_id)
             .and_then(|p| p.producer.as_ref());
+        let activity = summary.rings.get(&key).map(|ring| &ring.activity);
         RingReport {
             producer_id,
             process_id: process.and_then(|p| p.pid),
@@ -289,6 +423,9 @@ fn rings(summary: &Summary) -> Vec<RingReport> {
                 .get(&key)
                 .map(Totals::of)
                 .unwrap_or_default(),
+            pairs: activity.map_or(0, |a| a.pairs),
+            durations: activity.and_then(ring_durations),
+            idle: activity.and_then(idle_report),
         }
     };
     keys.into_iter().map(report).collect()

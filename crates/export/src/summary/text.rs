@@ -10,6 +10,9 @@ impl Report {
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         self.types(&mut out);
+        self.cores(&mut out);
+        self.slowest(&mut out);
+        self.host(&mut out);
         self.processes(&mut out);
         self.losses(&mut out);
         for warning in &self.warnings {
@@ -18,12 +21,123 @@ impl Report {
         out
     }
 
+    /// The same for a terminal: the first line of each paragraph stands out, and warnings do.
+    #[must_use]
+    pub fn to_coloured_text(&self) -> String {
+        let text = self.to_text();
+        let mut out = String::with_capacity(text.len() + 256);
+        let mut first = true;
+        for row in text.lines() {
+            let colour = if row.starts_with("Warning: ") {
+                "\x1b[1;33m"
+            } else if first && !row.is_empty() {
+                "\x1b[1m"
+            } else {
+                ""
+            };
+            first = row.is_empty();
+            let end = if colour.is_empty() { "" } else { "\x1b[0m" };
+            line(&mut out, &format!("{colour}{row}{end}"));
+        }
+        out
+    }
+
+    /// NeuronCores: their spans, and how busy they were.
+    fn cores(&self, out: &mut String) {
+        if self.rings.iter().all(|ring| ring.pairs == 0) {
+            return;
+        }
+        let mut table = Table::new(&[
+            "pid",
+            "nc",
+            "pairs",
+            "total",
+            "mean",
+            "p50",
+            "p90",
+            "p99",
+            "max",
+            "busy",
+            "idle gaps",
+            "longest",
+        ]);
+        for ring in self.rings.iter().filter(|ring| ring.pairs > 0) {
+            let of = |pick: fn(&super::DurationStats) -> u64| {
+                ring.durations.as_ref().map_or_else(dash, |d| span(pick(d)))
+            };
+            let idle = ring.idle.as_ref();
+            table.row([
+                ring.process_id.map_or_else(dash, |pid| pid.to_string()),
+                ring.nc_idx.to_string(),
+                ring.pairs.to_string(),
+                of(|d| d.total_ns),
+                of(|d| d.mean_ns),
+                of(|d| d.p50_ns),
+                of(|d| d.p90_ns),
+                of(|d| d.p99_ns),
+                of(|d| d.max_ns),
+                idle.map_or_else(dash, |i| share(i.busy_ns, i.idle_ns)),
+                idle.map_or_else(dash, |i| i.gaps.to_string()),
+                idle.map_or_else(dash, |i| span(i.longest_gap_ns)),
+            ]);
+        }
+        out.push('\n');
+        table.write(out);
+    }
+
+    fn slowest(&self, out: &mut String) {
+        if self.slowest.is_empty() {
+            return;
+        }
+        let mut table = Table::new(&["<slowest", "took", "pid", "nc", "start_ns", "tracking_id"]);
+        for slow in &self.slowest {
+            table.row([
+                slow.name
+                    .as_deref()
+                    .map_or_else(|| slow.event_type.to_owned(), quoted),
+                span(slow.duration_ns),
+                slow.process_id.map_or_else(dash, |pid| pid.to_string()),
+                slow.nc_idx.to_string(),
+                slow.start_ns.to_string(),
+                slow.tracking_id.to_string(),
+            ]);
+        }
+        out.push('\n');
+        table.write(out);
+    }
+
+    fn host(&self, out: &mut String) {
+        let Some(host) = &self.host else { return };
+        let percent = |permille: u64| format!("{}.{} %", permille / 10, permille % 10);
+        let memory = match (host.memory_used_mean_bytes, host.memory_used_max_bytes) {
+            (Some(mean), Some(max)) => format!(
+                "; memory used {} MiB on average, {} MiB at most",
+                mean >> 20,
+                max >> 20
+            ),
+            _ => String::new(),
+        };
+        out.push('\n');
+        line(
+            out,
+            &format!(
+                "host: {} ticks; cores busy {} on average, {} at most{memory}",
+                host.ticks,
+                percent(host.cpu_busy_mean_permille),
+                percent(host.cpu_busy_max_permille)
+            ),
+        );
+    }
+
     fn types(&self, out: &mut String) {
         let mut table = Table::new(&[
             "<event",
             "events",
             "pairs",
+            "total",
+            "mean",
             "p50",
+            "p90",
             "p99",
             "max",
             "unmatched",
@@ -39,7 +153,10 @@ impl Report {
                     .map_or_else(|| t.event_type.to_owned(), quoted),
                 t.events.to_string(),
                 t.pairs.to_string(),
+                duration(|d| d.total_ns),
+                duration(|d| d.mean_ns),
                 duration(|d| d.p50_ns),
+                duration(|d| d.p90_ns),
                 duration(|d| d.p99_ns),
                 duration(|d| d.max_ns),
                 (t.unmatched_starts + t.unmatched_stops).to_string(),
@@ -54,6 +171,9 @@ impl Report {
             "total".to_owned(),
             sum(|t| t.events),
             sum(|t| t.pairs),
+            dash(),
+            dash(),
+            dash(),
             dash(),
             dash(),
             dash(),
@@ -166,6 +286,12 @@ fn causes(t: &Totals) -> String {
     } else {
         present.join(", ")
     }
+}
+
+/// Part of the time in which something ran, percent.
+fn share(busy: u64, idle: u64) -> String {
+    let permille = u128::from(busy) * 1000 / u128::from(busy.saturating_add(idle).max(1));
+    format!("{}.{} %", permille / 10, permille % 10)
 }
 
 /// A name that no event type has and no terminal obeys.

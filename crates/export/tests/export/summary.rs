@@ -61,7 +61,10 @@ fn pairs_are_matched_by_process_type_nc_and_tracking_id() {
     assert_eq!(
         t.durations,
         Some(DurationStats {
+            total_ns: 1_100,
+            mean_ns: 366,
             p50_ns: 50,
+            p90_ns: 1_000,
             p99_ns: 1_000,
             max_ns: 1_000
         })
@@ -87,7 +90,10 @@ fn quantiles_are_those_of_the_pairs() {
     assert_eq!(
         durations(&hundred),
         DurationStats {
+            total_ns: 5050,
+            mean_ns: 50,
             p50_ns: 50,
+            p90_ns: 90,
             p99_ns: 99,
             max_ns: 100
         }
@@ -96,7 +102,10 @@ fn quantiles_are_those_of_the_pairs() {
     assert_eq!(
         odd,
         DurationStats {
+            total_ns: 123_456_789,
+            mean_ns: 123_456_789,
             p50_ns: 123_456_789,
+            p90_ns: 123_456_789,
             p99_ns: 123_456_789,
             max_ns: 123_456_789
         }
@@ -447,6 +456,11 @@ fn text_and_json_show_the_figures() {
     parts.push(part(Part::Account(unclear)));
     parts.push(part(Part::Account(account(2, 1, 5))));
     let summary = summary(&parts);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/");
+        std::fs::write(format!("{folder}summary.txt"), summary.to_text()).unwrap();
+        std::fs::write(format!("{folder}summary.json"), summary.to_json()).unwrap();
+    }
     assert_eq!(summary.to_text(), include_str!("../golden/summary.txt"));
     let golden: serde_json::Value =
         serde_json::from_str(include_str!("../golden/summary.json")).unwrap();
