@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use nrt_trace_export::Format;
+use nrt_trace_export::{Format, GroupKey, Grouping, PftraceOptions};
 use nrt_trace_workload::{Config, WorkerArgs};
 
 use crate::output::tell;
-use crate::values::{self, EventTerms, NcList};
+use crate::values::{self, EventTerms, NcList, When};
 
 /// Where the daemon's control socket is when nobody says otherwise.
 pub(crate) const DEFAULT_SOCKET: &str = "/run/nrt-trace/control.sock";
@@ -34,7 +34,8 @@ pub(crate) const SOCKET_VARIABLE: &str = "NRT_TRACE_SOCKET";
         nrt-tracectl demo\n  \
         nrt-tracectl record -o trace.json -- ./train --steps 10\n  \
         nrt-tracectl start --nc 0-3 --events hardware,^cc_running\n  \
-        nrt-tracectl fetch -o trace.json\n\n\
+        nrt-tracectl fetch -o trace.json\n  \
+        nrt-tracectl convert trace.json -o trace.pftrace\n\n\
         Exit status:\n  \
         0    done\n  \
         1    it failed; nothing was consumed\n  \
@@ -95,6 +96,9 @@ pub(crate) enum Verb {
     Strings(StringsArgs),
     Host(HostArgs),
     Record(RecordArgs),
+    Convert(ConvertArgs),
+    Summary(SummaryArgs),
+    View(ViewArgs),
     Demo(DemoArgs),
     /// What `demo` records
     #[command(hide = true)]
@@ -171,6 +175,60 @@ pub(crate) struct JsonArgs {
             otherwise. Neuron's own documents have numbers"
     )]
     pub(crate) large_as_strings: bool,
+}
+
+/// How a Perfetto trace is to be.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct PftraceArgs {
+    /// Perfetto: what events of one group have in common [default: `instance_id,process_id`]
+    #[arg(
+        long,
+        alias = "system-trace-primary-group",
+        value_name = "KEY,…",
+        value_delimiter = ',',
+        value_parser = values::primary_key,
+        long_help = "Perfetto: what events of one group have in common: instance_id, process_id, thread_id, lnc_idx \
+            [default: instance_id,process_id]"
+    )]
+    primary_group: Vec<GroupKey>,
+
+    /// Perfetto: what events of one track have in common besides [default: `worker_gid,lnc_idx,thread_id`]
+    #[arg(
+        long,
+        alias = "system-trace-secondary-group",
+        value_name = "KEY,…",
+        value_delimiter = ',',
+        value_parser = values::secondary_key,
+        long_help = "Perfetto: what events of one track have in common besides: as --primary-group, and worker_gid \
+            [default: worker_gid,lnc_idx,thread_id]. Hardware events belong to no thread"
+    )]
+    secondary_group: Vec<GroupKey>,
+
+    /// Perfetto: compress the file with zstd
+    #[arg(
+        long,
+        long_help = "Perfetto: compress the file with zstd. Perfetto opens such files since 2026-07; for an older one, `zstd -d` first"
+    )]
+    zstd: bool,
+}
+
+impl PftraceArgs {
+    /// What they say.
+    pub(crate) fn options(&self) -> PftraceOptions {
+        let or = |keys: &[GroupKey], default: Vec<GroupKey>| match keys {
+            [] => default,
+            keys => keys.to_vec(),
+        };
+        let default = Grouping::default();
+        PftraceOptions {
+            grouping: Grouping {
+                primary: or(&self.primary_group, default.primary),
+                secondary: or(&self.secondary_group, default.secondary),
+            },
+            zstd: self.zstd,
+            filtered: false,
+        }
+    }
 }
 
 /// Which run.
@@ -273,7 +331,7 @@ pub(crate) struct StopArgs {
 /// Write the unread events to a file, and consume them
 ///
 /// The format goes by the file's extension: .json is Neuron's JSON document (`data_version` 2), .nrtt is the native
-/// format, lossless and small. The file is written beside its place, and appears there whole or not at all; only
+/// format, lossless and small, .pftrace is for Perfetto. The file is written beside its place, and appears there whole or not at all; only
 /// then are the events consumed. If anything fails before, the next fetch gets them again.
 ///
 /// How many events came from each process and core, and what was lost, is said on standard error.
@@ -284,7 +342,7 @@ pub(crate) struct StopArgs {
     nrt-tracectl fetch -o part.nrtt --nc 0-3 --max-events-per-nc 100000\n  \
     nrt-tracectl fetch --discard")]
 pub(crate) struct FetchArgs {
-    /// File to write, .json or .nrtt; `-` is JSON on standard output
+    /// File to write, .json, .nrtt or .pftrace; `-` is JSON on standard output
     #[arg(short, long, value_name = "FILE", required_unless_present = "discard")]
     pub(crate) output: Option<PathBuf>,
 
@@ -306,6 +364,10 @@ pub(crate) struct FetchArgs {
 
     #[command(flatten)]
     pub(crate) json: JsonArgs,
+
+    #[command(flatten)]
+    pub(crate) pftrace: PftraceArgs,
+
     /// Write what the host monitor keeps to this file, too, as `cpu_util` and `mem_usage` objects
     #[arg(long, value_name = "FILE")]
     pub(crate) host_stats: Option<PathBuf>,
@@ -499,7 +561,7 @@ pub(crate) enum Retention {
     nrt-tracectl record -o host.json --duration 10s\n\n\
     The exit status is the command's. With `-o -` the command's standard output goes to standard error.")]
 pub(crate) struct RecordArgs {
-    /// File to write, .json or .nrtt; `-` is JSON on standard output
+    /// File to write, .json, .nrtt or .pftrace; `-` is JSON on standard output
     #[arg(short, long, value_name = "FILE", default_value = "trace.json")]
     pub(crate) output: PathBuf,
 
@@ -509,6 +571,9 @@ pub(crate) struct RecordArgs {
 
     #[command(flatten)]
     pub(crate) json: JsonArgs,
+
+    #[command(flatten)]
+    pub(crate) pftrace: PftraceArgs,
 
     /// Record for this long at most, such as 10s, 500ms or 2m
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
@@ -538,6 +603,115 @@ pub(crate) struct RecordArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+/// Which events of a trace.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct FilterArgs {
+    /// Only these NeuronCores, such as 0-3,8: the host's where the trace knows them, else the process's own
+    #[arg(long, value_name = "LIST", value_parser = values::nc_list)]
+    pub(crate) nc: Option<NcList>,
+
+    /// Only these event types, such as `hardware,^cc_running`
+    #[arg(long, value_name = "LIST", value_parser = values::event_terms)]
+    pub(crate) events: Option<EventTerms>,
+
+    /// Only these processes
+    #[arg(long, value_name = "PID,…", value_delimiter = ',', value_parser = values::pid)]
+    pub(crate) process: Vec<i32>,
+
+    /// Only events from this time on: ns since 1970, or +TIME since capturing began, such as +1.5s
+    #[arg(long, value_name = "TIME", value_parser = values::when)]
+    pub(crate) after: Option<When>,
+
+    /// Only events before this time
+    #[arg(long, value_name = "TIME", value_parser = values::when)]
+    pub(crate) before: Option<When>,
+}
+
+/// Write a trace in another format
+///
+/// Reads the native format (.nrtt) and JSON documents (`data_version` 2), told apart by what is in them, and writes by the
+/// extension of the output: .json, .nrtt, .pftrace (Perfetto), .chrome.json (Chrome's trace events) or .csv (a line for each
+/// start with its stop). Filters go by the time at which an event was recorded.
+///
+/// The output appears whole or not at all. Of an input that is cut, what stands before is used, and the exit status is 1.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl convert trace.nrtt -o trace.pftrace\n  \
+    nrt-tracectl convert trace.json -o trace.pftrace --primary-group lnc_idx\n  \
+    nrt-tracectl convert trace.nrtt -o part.json --nc 0-3 --events hardware --after +10s --before +12s\n  \
+    zstd -dc trace.json.zst | nrt-tracectl convert - -o - --to csv | head")]
+pub(crate) struct ConvertArgs {
+    /// Trace to read, .nrtt or .json; `-` is standard input
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+
+    /// File to write; `-` is standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+
+    /// Format, whatever the extension says
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<TraceFormat>,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+
+    #[command(flatten)]
+    pub(crate) json: JsonArgs,
+
+    #[command(flatten)]
+    pub(crate) pftrace: PftraceArgs,
+}
+
+/// Show what a trace holds
+///
+/// Events and durations by type and by NeuronCore, the longest spans and where they are, idle gaps, what the host used, and
+/// what was lost and why.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl summary trace.nrtt\n  \
+    nrt-tracectl summary trace.json --format json | jq '.types[] | {event_type, durations}'")]
+pub(crate) struct SummaryArgs {
+    /// Trace to read, .nrtt or .json; `-` is standard input
+    #[arg(value_name = "IN")]
+    pub(crate) input: PathBuf,
+
+    /// How to print it
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) format: SummaryFormat,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SummaryFormat {
+    /// Columns for people
+    Text,
+    /// JSON for programs
+    Json,
+}
+
+/// Open a trace in the Perfetto UI
+///
+/// Serves the trace once, to a browser of this machine, and prints the link to open. The trace goes from this program to the
+/// browser over the loopback interface; it is sent nowhere else. Traces in other formats are converted first.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl view trace.pftrace\n  \
+    nrt-tracectl view trace.nrtt\n\n\
+    On a machine without a browser, forward the port: ssh -L 9001:127.0.0.1:9001 HOST")]
+pub(crate) struct ViewArgs {
+    /// Trace to show, .pftrace, .nrtt or .json
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Port to serve it at; the UI accepts no other than the default
+    #[arg(long, value_name = "PORT", default_value_t = 9001)]
+    pub(crate) port: u16,
+
+    /// Where the UI is
+    #[arg(long, value_name = "URL", default_value = "https://ui.perfetto.dev")]
+    pub(crate) ui: String,
+}
+
 /// Record a built-in workload, as a first try and as a check
 ///
 /// Runs a data-parallel training step over several processes, which multiplies real matrices and exchanges real buffers
@@ -548,7 +722,7 @@ pub(crate) struct RecordArgs {
     nrt-tracectl demo\n  \
     nrt-tracectl demo -o demo.nrtt --processes 2 --threads 4 --steps 500")]
 pub(crate) struct DemoArgs {
-    /// File to write, .json or .nrtt; `-` is JSON on standard output
+    /// File to write, .json, .nrtt or .pftrace; `-` is JSON on standard output
     #[arg(short, long, value_name = "FILE", default_value = "trace.json")]
     pub(crate) output: PathBuf,
 
@@ -606,6 +780,12 @@ pub(crate) enum TraceFormat {
     Json,
     /// The native format
     Nrtt,
+    /// Perfetto's trace
+    Pftrace,
+    /// Chrome's trace events
+    Chrome,
+    /// Pairs as a table
+    Csv,
 }
 
 impl From<TraceFormat> for Format {
@@ -613,6 +793,9 @@ impl From<TraceFormat> for Format {
         match format {
             TraceFormat::Json => Self::Json,
             TraceFormat::Nrtt => Self::Native,
+            TraceFormat::Pftrace => Self::Pftrace,
+            TraceFormat::Chrome => Self::Chrome,
+            TraceFormat::Csv => Self::Csv,
         }
     }
 }

@@ -7,6 +7,7 @@ mod client;
 mod command;
 mod environment;
 mod error;
+mod input;
 mod output;
 mod record;
 mod values;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nrt_trace_export::GroupKey;
 use nrt_trace_model::filter;
 
 /// Takes a filter away.
@@ -83,6 +84,47 @@ pub(crate) fn ring_size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A moment of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Nanoseconds since 1970.
+    Absolute(u64),
+    /// Nanoseconds since capturing began.
+    Since(u64),
+}
+
+/// Parses a moment: nanoseconds since 1970, or a plus sign and a duration since capturing began.
+pub(crate) fn when(text: &str) -> Result<When, String> {
+    match text.strip_prefix('+') {
+        Some(since) => {
+            let since = duration(since)?.as_nanos();
+            let ns = u64::try_from(since).map_err(|_| "that is beyond 584 years".to_owned())?;
+            Ok(When::Since(ns))
+        }
+        None => text.parse().map(When::Absolute).map_err(|_| {
+            "a time is ns since 1970, or +TIME since capturing began, such as +1.5s".to_owned()
+        }),
+    }
+}
+
+/// Parses a key of a primary group.
+pub(crate) fn primary_key(text: &str) -> Result<GroupKey, String> {
+    key_of(text, &GroupKey::ALL[..4])
+}
+
+/// Parses a key of a secondary group.
+pub(crate) fn secondary_key(text: &str) -> Result<GroupKey, String> {
+    key_of(text, &GroupKey::ALL)
+}
+
+fn key_of(text: &str, allowed: &[GroupKey]) -> Result<GroupKey, String> {
+    let found = allowed.iter().find(|key| key.name() == text.trim());
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = allowed.iter().map(|key| key.name()).collect();
+        format!("a group is made by {}", names.join(", "))
+    })
+}
+
 /// Parses a pid.
 pub(crate) fn pid(text: &str) -> Result<i32, String> {
     match text.trim().parse() {
@@ -107,6 +149,29 @@ mod tests {
         ] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn moments_are_absolute_or_since_the_beginning() {
+        assert_eq!(
+            when("1796005265123456789"),
+            Ok(When::Absolute(1_796_005_265_123_456_789))
+        );
+        assert_eq!(when("+1.5s"), Ok(When::Since(1_500_000_000)));
+        for bad in ["", "+", "-1", "1.5s", "+x"] {
+            assert!(when(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn groups_are_made_by_known_keys() {
+        assert_eq!(primary_key("lnc_idx"), Ok(GroupKey::LncIdx));
+        assert_eq!(secondary_key("worker_gid"), Ok(GroupKey::WorkerGid));
+        let refused = primary_key("worker_gid").unwrap_err();
+        assert!(
+            refused.contains("instance_id, process_id, thread_id, lnc_idx"),
+            "{refused}"
+        );
     }
 
     #[test]

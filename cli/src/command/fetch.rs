@@ -24,7 +24,9 @@ pub(crate) async fn run(socket: &SocketArg, args: FetchArgs) -> Result<ExitCode,
         return discard(&mut client, request).await;
     };
     // What is wrong with the output is told before the daemon is asked for anything.
-    let target = Target::new(output, args.to.map(Into::into))?.with(&args.json)?;
+    let target = Target::new(output, args.to.map(Into::into))?
+        .with(&args.json)?
+        .with_pftrace(&args.pftrace)?;
     let opened = target.open()?;
     let mut client = Client::connect(&socket.path()).await?;
     let mut parts = client.fetch(request).await?;

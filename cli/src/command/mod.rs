@@ -1,5 +1,6 @@
 //! One module for each verb.
 
+mod convert;
 mod demo;
 mod events;
 mod fetch;
@@ -12,6 +13,8 @@ mod start;
 mod status;
 mod stop;
 mod strings;
+mod summary;
+mod view;
 
 use std::process::ExitCode;
 
@@ -45,6 +48,9 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::Strings(args) => strings::run(&socket, args).await,
             Verb::Host(args) => host::run(&socket, args).await,
             Verb::Record(args) => record::run(&socket, args).await,
+            Verb::Convert(args) => convert::run(&args),
+            Verb::Summary(args) => summary::run(&args),
+            Verb::View(args) => view::run(&args),
             Verb::Demo(args) => demo::run(args).await,
             Verb::DemoWorkload(args) => demo::workload(&args),
             Verb::DemoWorker(args) => demo::worker(&args),

@@ -13,7 +13,9 @@ use crate::record::{Destination, HostPlan, Outcome, Plan, Session, child};
 
 /// Records, prints the summary, and ends as the command did.
 pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode, Failure> {
-    let target = Target::new(&args.output, args.to.map(Into::into))?.with(&args.json)?;
+    let target = Target::new(&args.output, args.to.map(Into::into))?
+        .with(&args.json)?
+        .with_pftrace(&args.pftrace)?;
     let host = host_plan(&args, &target)?;
     let capture = args.capture.or_environment()?;
     // First whatever can be wrong without anything having happened yet.
@@ -50,7 +52,7 @@ fn host_plan(args: &RecordArgs, target: &Target) -> Result<Option<HostPlan>, Fai
         return Ok(None);
     }
     let beside = || match (target.format(), target.file()) {
-        (Format::Native, _) => Ok(None),
+        (Format::Native | Format::Pftrace, _) => Ok(None),
         (_, Some(file)) => Ok(Some(file.with_extension("host.json"))),
         (_, None) => Err(Failure::Usage(
             "JSON has no place for what the machine uses: say --host-stats FILE, or write .nrtt"

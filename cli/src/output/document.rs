@@ -2,7 +2,7 @@
 
 use std::io;
 
-use nrt_trace_export::{Format, JsonWriter, NativeWriter};
+use nrt_trace_export::{ChromeWriter, CsvWriter, Format, JsonWriter, NativeWriter, PftraceWriter};
 use nrt_trace_proto::v1::TracePart;
 
 use super::split::Split;
@@ -14,6 +14,9 @@ pub(crate) enum Document {
     Json(Box<JsonWriter<Sink>>),
     Native(Box<NativeWriter<Sink>>),
     Split(Box<Split>),
+    Pftrace(Box<PftraceWriter<Sink>>),
+    Chrome(Box<ChromeWriter<Sink>>),
+    Csv(Box<CsvWriter<Sink>>),
 }
 
 impl Document {
@@ -31,6 +34,14 @@ impl Document {
             (Format::Native, Opened::One(sink)) => {
                 Ok(Self::Native(Box::new(NativeWriter::new(sink)?)))
             }
+            (Format::Pftrace, Opened::One(sink)) => {
+                let writer = PftraceWriter::new(sink, target.pftrace_options())?;
+                Ok(Self::Pftrace(Box::new(writer)))
+            }
+            (Format::Chrome, Opened::One(sink)) => {
+                Ok(Self::Chrome(Box::new(ChromeWriter::new(sink))))
+            }
+            (Format::Csv, Opened::One(sink)) => Ok(Self::Csv(Box::new(CsvWriter::new(sink)))),
             (other, _) => {
                 let text = format!("this program does not write .{} so", other.extension());
                 Err(io::Error::new(io::ErrorKind::Unsupported, text))
@@ -44,6 +55,9 @@ impl Document {
             Self::Json(json) => json.part(part),
             Self::Native(native) => native.part(part),
             Self::Split(split) => split.part(part),
+            Self::Pftrace(pftrace) => pftrace.part(part),
+            Self::Chrome(chrome) => chrome.part(part),
+            Self::Csv(csv) => csv.part(part),
         }
     }
 
@@ -53,6 +67,9 @@ impl Document {
             Self::Json(json) => vec![json.finish()?],
             Self::Native(native) => vec![native.finish()?],
             Self::Split(split) => split.finish()?,
+            Self::Pftrace(pftrace) => vec![pftrace.finish()?],
+            Self::Chrome(chrome) => vec![chrome.finish()?],
+            Self::Csv(csv) => vec![csv.finish()?],
         }))
     }
 }

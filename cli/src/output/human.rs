@@ -61,6 +61,13 @@ pub(crate) fn rate(events: u64, during: Duration) -> String {
     }
 }
 
+/// Bytes per second.
+pub(crate) fn byte_rate(done: u64, during: Duration) -> String {
+    let millis = during.as_millis().max(1);
+    let rate = u128::from(done) * 1000 / millis;
+    format!("{}/s", bytes(u64::try_from(rate).unwrap_or(u64::MAX)))
+}
+
 /// A span of time: `1.250 s`, `3 min 12 s`, `2 h 5 min`.
 pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();

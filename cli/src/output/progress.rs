@@ -14,6 +14,8 @@ pub(crate) struct Progress {
     started: Instant,
     drawn: Option<Instant>,
     enabled: bool,
+    /// Since when what is shown now has been going on.
+    stage: Option<(&'static str, Instant)>,
 }
 
 impl Progress {
@@ -26,6 +28,7 @@ impl Progress {
             started: Instant::now(),
             drawn: None,
             enabled,
+            stage: None,
         }
     }
 
@@ -49,7 +52,46 @@ impl Progress {
 
     /// Shows how far the writing of the trace is.
     pub(crate) fn writing(&mut self, events: u64, all: u64) {
-        self.draw(|| format!("writing the trace: {}", human::percent(events, all)));
+        self.going_on("writing the trace", events, all, human::rate);
+    }
+
+    /// Shows how far the counting of a trace is.
+    pub(crate) fn counting(&mut self, events: u64, all: u64) {
+        self.going_on("reading the trace", events, all, human::rate);
+    }
+
+    /// Shows how much of an input has been read; `all` is 0 where nobody knows.
+    pub(crate) fn reading(&mut self, bytes: u64, all: u64) {
+        self.going_on("reading", bytes, all, human::byte_rate);
+    }
+
+    /// Shows part and whole, rate, and the time that it will take at this rate.
+    fn going_on(
+        &mut self,
+        what: &'static str,
+        done: u64,
+        all: u64,
+        rate: fn(u64, Duration) -> String,
+    ) {
+        if !self.enabled {
+            return;
+        }
+        let begun = match self.stage {
+            Some((stage, begun)) if stage == what => begun,
+            _ => self.stage.insert((what, Instant::now())).1,
+        };
+        self.draw(|| {
+            let elapsed = begun.elapsed();
+            let share = match all {
+                0 => String::new(),
+                _ => format!(" {},", human::percent(done, all)),
+            };
+            let left = match left(done, all, elapsed) {
+                Some(left) => format!(", {} left", human::span(left)),
+                None => String::new(),
+            };
+            format!("{what}:{share} {}{left}", rate(done, elapsed))
+        });
     }
 
     fn draw(&mut self, line: impl FnOnce() -> String) {
@@ -67,5 +109,28 @@ impl Progress {
         if self.drawn.take().is_some() {
             let _best_effort = stderr().lock().write_all(b"\r\x1b[K");
         }
+    }
+}
+
+/// How long the rest takes if it goes on like this.
+fn left(done: u64, all: u64, elapsed: Duration) -> Option<Duration> {
+    if done == 0 || all < done {
+        return None;
+    }
+    let rest = elapsed.as_nanos() * u128::from(all - done) / u128::from(done);
+    u64::try_from(rest).ok().map(Duration::from_nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_the_rest_is_long() {
+        let second = Duration::from_secs(1);
+        assert_eq!(left(25, 100, second), Some(3 * second));
+        assert_eq!(left(100, 100, second), Some(Duration::ZERO));
+        assert_eq!(left(0, 100, second), None);
+        assert_eq!(left(10, 0, second), None, "nobody knows");
     }
 }

@@ -5,12 +5,12 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use nrt_trace_export::{Format, JsonOptions};
+use nrt_trace_export::{Format, JsonOptions, PftraceOptions};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::FileType;
 
 use super::file::WholeFile;
-use crate::cli::JsonArgs;
+use crate::cli::{JsonArgs, PftraceArgs};
 use crate::error::Failure;
 
 /// Where a trace goes.
@@ -21,6 +21,7 @@ pub(crate) struct Target {
     /// As the person wrote it.
     name: String,
     options: JsonOptions,
+    pftrace: PftraceOptions,
     /// A file for each process.
     split: bool,
 }
@@ -48,8 +49,9 @@ impl Target {
     pub(crate) fn new(output: &Path, to: Option<Format>) -> Result<Self, Failure> {
         if output.as_os_str() == "-" {
             let format = to.unwrap_or(Format::Json);
-            if format == Format::Native && io::stdout().is_terminal() {
-                let text = "the native format is binary: redirect standard output, or write a file";
+            let binary = matches!(format, Format::Native | Format::Pftrace);
+            if binary && io::stdout().is_terminal() {
+                let text = "the format is binary: redirect standard output, or write a file";
                 return Err(Failure::Usage(text.to_owned()));
             }
             return Ok(Self {
@@ -57,6 +59,7 @@ impl Target {
                 format,
                 name: "standard output".to_owned(),
                 options: JsonOptions::default(),
+                pftrace: PftraceOptions::default(),
                 split: false,
             });
         }
@@ -65,9 +68,7 @@ impl Target {
             (Some(format), _, _) | (None, Ok(format), _) => format,
             (None, Err(_), Place::Stream(_)) => Format::Json,
             (None, Err(unknown), _) => {
-                return Err(Failure::Usage(format!(
-                    "{unknown}; or say --to json or --to nrtt"
-                )));
+                return Err(Failure::Usage(format!("{unknown}; or say --to FORMAT")));
             }
         };
         Ok(Self {
@@ -75,6 +76,7 @@ impl Target {
             format,
             name: output.display().to_string(),
             options: JsonOptions::default(),
+            pftrace: PftraceOptions::default(),
             split: false,
         })
     }
@@ -103,6 +105,28 @@ impl Target {
             self.name.push_str(" (a file for each process)");
         }
         Ok(self)
+    }
+
+    /// The same place with a Perfetto trace as `args` want it.
+    pub(crate) fn with_pftrace(mut self, args: &PftraceArgs) -> Result<Self, Failure> {
+        let options = args.options();
+        if self.format != Format::Pftrace && options != PftraceOptions::default() {
+            let text = "--primary-group, --secondary-group and --zstd are about Perfetto traces (.pftrace)";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        self.pftrace = options;
+        Ok(self)
+    }
+
+    /// Some events are left out on purpose.
+    pub(crate) const fn filtered(mut self) -> Self {
+        self.pftrace.filtered = true;
+        self
+    }
+
+    /// How a Perfetto trace is to be.
+    pub(crate) fn pftrace_options(&self) -> PftraceOptions {
+        self.pftrace.clone()
     }
 
     /// How a JSON document is to be.
@@ -288,7 +312,7 @@ mod tests {
         assert_eq!(format("a.txt", Some(Format::Native)), Format::Native);
         let (status, text) = refused(&folder.path().join("a.txt"), None);
         assert_eq!(status, 2);
-        assert!(text.contains(".json (JSON document) or .nrtt"), "{text}");
+        assert!(text.contains(".json (JSON document), .nrtt"), "{text}");
     }
 
     #[test]

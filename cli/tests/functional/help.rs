@@ -40,6 +40,9 @@ fn the_manual_is_the_golden_one() {
         "strings",
         "host",
         "record",
+        "convert",
+        "summary",
+        "view",
     ] {
         check(&format!("help-{verb}.txt"), &[verb, "--help"]);
     }
