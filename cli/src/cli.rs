@@ -91,6 +91,7 @@ pub(crate) enum Verb {
     Fetch(FetchArgs),
     Snapshot(SnapshotArgs),
     Status(StatusArgs),
+    Metrics(MetricsArgs),
     Producers(ProducersArgs),
     Events(EventsArgs),
     Strings(StringsArgs),
@@ -422,6 +423,16 @@ pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) format: FormatArg,
 }
+
+/// Print the daemon's metrics, as Prometheus reads them
+///
+/// OpenMetrics text: the loss account of each ring, memory and limits, processes refused by cause, fetches and how long
+/// they took, the host monitor.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl metrics\n  \
+    nrt-tracectl metrics | grep -v '^#' | grep _lost_")]
+pub(crate) struct MetricsArgs {}
 
 /// List the processes that are or were attached
 #[derive(Args, Debug)]

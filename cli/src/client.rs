@@ -217,6 +217,20 @@ impl Client {
         self.reply(reply).map(|list| list.producers)
     }
 
+    /// The daemon's metrics as text.
+    pub(crate) async fn metrics(&mut self) -> Result<String, Failure> {
+        let reply = self.grpc.get_metrics(v1::GetMetricsRequest {}).await;
+        let mut stream = self.reply(reply)?;
+        let mut text = String::new();
+        loop {
+            let piece = stream.message().await;
+            match piece.map_err(|status| from_status(&status, &self.socket))? {
+                Some(piece) => text.push_str(&piece.text),
+                None => return Ok(text),
+            }
+        }
+    }
+
     /// The event types that the daemon knows.
     pub(crate) async fn event_types(&mut self) -> Result<Vec<v1::EventType>, Failure> {
         let reply = self

@@ -38,6 +38,7 @@ mod handshake;
 mod host;
 mod listen;
 mod memory;
+mod metrics;
 mod ration;
 mod registry;
 mod rpc;

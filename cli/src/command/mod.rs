@@ -5,6 +5,7 @@ mod demo;
 mod events;
 mod fetch;
 mod host;
+mod metrics;
 mod producers;
 mod record;
 mod set_filter;
@@ -20,7 +21,7 @@ use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
 
-use crate::cli::{CaptureArgs, Cli, Verb};
+use crate::cli::{CaptureArgs, Cli, MetricsArgs, Verb};
 use crate::error::Failure;
 
 /// Does what the arguments say.
@@ -43,6 +44,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::Fetch(args) => fetch::run(&socket, args).await,
             Verb::Snapshot(args) => snapshot::run(&socket, args).await,
             Verb::Status(args) => status::run(&socket, args).await,
+            Verb::Metrics(MetricsArgs {}) => metrics::run(&socket).await,
             Verb::Producers(args) => producers::run(&socket, args).await,
             Verb::Events(args) => events::run(&socket, args).await,
             Verb::Strings(args) => strings::run(&socket, args).await,

@@ -31,6 +31,7 @@ impl Registry {
             runs: self.runs.iter().filter(shown).map(run_status).collect(),
             producers: u32::try_from(connected).unwrap_or(u32::MAX),
             quarantined: self.counts.quarantined,
+            attached: self.counts.attached,
             refused: self.counts.refused,
             tsc_clock: self.clock.uses_tsc(),
             control_socket: self.config.control_socket.display().to_string(),

@@ -292,6 +292,7 @@ impl Registry {
             return;
         }
         producer.life = Life::Attached;
+        self.counts.attached += 1;
         if self.talk.may(Instant::now()) {
             tracing::info!(
                 producer = id,

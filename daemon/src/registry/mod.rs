@@ -135,6 +135,7 @@ struct Next {
 struct Counts {
     refused: u64,
     quarantined: u64,
+    attached: u64,
 }
 
 /// What an epoll event is about.

@@ -7,12 +7,14 @@
 //! | `service` | one method for each RPC |
 //! | `strings` | the names, a page at a time |
 //! | `host` | the host monitor's calls |
+//! | `metrics` | the metrics' text |
 //! | `stream` | a fetch as a stream |
 //! | `status` | errors as gRPC statuses; the process's own figures |
 
 mod authority;
 mod host;
 mod hpack;
+mod metrics;
 mod serve;
 mod service;
 mod status;

@@ -9,10 +9,11 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{host, status, stream, strings};
+use super::{host, metrics, status, stream, strings};
 use crate::config::Config;
 use crate::drain::fetch::FetchJob;
 use crate::host::HostMonitor;
+use crate::metrics::Calls;
 use crate::registry::command::{Command, Handle};
 use crate::run::error::RunError;
 use crate::run::request::{FetchSpec, FilterSpec, StartSpec, token};
@@ -23,6 +24,7 @@ pub(crate) struct Control {
     config: Arc<Config>,
     handle: Handle,
     host: HostMonitor,
+    calls: Calls,
 }
 
 impl Control {
@@ -32,6 +34,7 @@ impl Control {
             config,
             handle,
             host,
+            calls: Calls::default(),
         }
     }
 
@@ -50,9 +53,10 @@ impl Control {
     ) -> Result<Response<ReceiverStream<stream::Item>>, Status> {
         let (sender, receiver) = mpsc::channel(stream::PARTS);
         let (handle, runtime) = (self.handle.clone(), tokio::runtime::Handle::current());
+        let calls = self.calls.clone();
         std::thread::Builder::new()
             .name("nrt-fetch".to_owned())
-            .spawn(move || stream::feed(job, commit, &sender, &handle, &runtime))
+            .spawn(move || stream::feed(job, commit, &sender, &handle, &runtime, &calls))
             .map_err(|error| {
                 let text = format!("no thread for a fetch: {error}");
                 status::with_nrt(Status::resource_exhausted(text), NrtStatus::Resource)
@@ -75,6 +79,7 @@ fn check<T>(result: Result<T, RunError>) -> Result<T, Status> {
 impl TraceControl for Control {
     type FetchStream = ReceiverStream<stream::Item>;
     type SnapshotStream = ReceiverStream<stream::Item>;
+    type GetMetricsStream = tokio_stream::Iter<std::vec::IntoIter<metrics::Item>>;
     type WatchHostStatsStream = ReceiverStream<host::Item>;
 
     async fn start(
@@ -167,6 +172,14 @@ impl TraceControl for Control {
                 .await,
         )?;
         Ok(Response::new(v1::ListProducersResponse { producers }))
+    }
+
+    async fn get_metrics(
+        &self,
+        _request: Request<v1::GetMetricsRequest>,
+    ) -> Result<Response<Self::GetMetricsStream>, Status> {
+        let text = metrics::text(&self.handle, &self.host, &self.calls).await?;
+        Ok(Response::new(tokio_stream::iter(metrics::pieces(&text))))
     }
 
     async fn list_event_types(

@@ -18,6 +18,7 @@ mod filter;
 mod host;
 mod hostile_memory;
 mod hostile_socket;
+mod metrics;
 mod own;
 mod scopes;
 mod snapshot;

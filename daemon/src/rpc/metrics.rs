@@ -1,0 +1,50 @@
+//! The metrics, asked for.
+
+use nrt_trace_model::Status as NrtStatus;
+use nrt_trace_proto::v1;
+use tonic::Status;
+
+use super::status;
+use crate::host::HostMonitor;
+use crate::metrics::{Calls, View};
+use crate::registry::command::{Command, Handle};
+
+/// Bytes of text in one message.
+const PIECE: usize = 1 << 20;
+
+/// What the stream carries.
+pub(super) type Item = Result<v1::GetMetricsResponse, Status>;
+
+/// The daemon's metrics as text.
+pub(super) async fn text(
+    handle: &Handle,
+    host: &HostMonitor,
+    calls: &Calls,
+) -> Result<String, Status> {
+    let refused = |error| status::of_error(&error);
+    let mut status = handle.ask(Command::Status).await.map_err(refused)?;
+    status::fill_process(&mut status);
+    let producers = handle.ask(|reply| Command::Producers(None, reply)).await;
+    let view = View {
+        status,
+        producers: producers.map_err(refused)?,
+        host: host.state(),
+        calls: calls.clone(),
+    };
+    view.text()
+        .map_err(|error| status::with_nrt(Status::internal(error.to_string()), NrtStatus::Failure))
+}
+
+/// The text in pieces that fit a message.
+pub(super) fn pieces(text: &str) -> Vec<Item> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, later) = rest.split_at(rest.floor_char_boundary(PIECE));
+        pieces.push(Ok(v1::GetMetricsResponse {
+            text: piece.to_owned(),
+        }));
+        rest = later;
+    }
+    pieces
+}
