@@ -103,6 +103,27 @@ impl Daemon {
     }
 }
 
+/// Answers a Hello as a daemon of the next version would, and sees the library go.
+fn answer_in_another_version(listener: &OwnedFd) {
+    let fd = poll(|| socket::accept(listener).ok());
+    let _hello: Hello = receive(&fd);
+    let (_page, page_fd) = ControlPage::create(1).unwrap();
+    let (_names, names_fd) = StringReader::create(strings::DEFAULT_BYTES).unwrap();
+    let mut welcome = Welcome {
+        header: Welcome::header(),
+        producer_id: 1,
+        run_follows: 1,
+        orphan_keep_s: 600,
+        reserved: 0,
+        string_bytes: strings::DEFAULT_BYTES,
+    };
+    welcome.header.abi += 1;
+    let fds = [page_fd.as_fd(), names_fd.as_fd()];
+    socket::send(&fd, welcome.as_bytes(), &fds).unwrap();
+    let closed = poll(|| socket::receive(&fd, &mut [0; 64]).ok());
+    assert_eq!(closed.bytes, 0, "it says nothing more");
+}
+
 fn listen(path: &Path) -> OwnedFd {
     socket::listen(path, 0o600).unwrap()
 }
@@ -134,7 +155,9 @@ fn a_program_attaches_records_and_outlives_the_daemon() {
     assert_eq!(tracer.emit(Event::instant(EventType::Generic, 0)), None);
     assert!(!tracer.is_capturing());
 
+    // One of another version, whether it refuses or would welcome, is left alone; its successor is attached to.
     let listener = listen(&path);
+    answer_in_another_version(&listener);
     let (mut daemon, hello) = Daemon::accept(&listener);
     assert_eq!((hello.name(), hello.visible()), (Some("unit"), &[4, 5][..]));
     let layout = SegmentLayout::new(1024, [0, 1]).unwrap();

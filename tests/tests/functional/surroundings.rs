@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nrt_trace_tests::payload::numbers;
-use nrt_trace_tests::{Document, Host, Link, Running, artifacts, compile, run};
+use nrt_trace_tests::{Document, Host, Link, Running, artifacts, compile, run, until};
 
 /// How long a test that wants a minute takes: the minute itself with `NRT_TRACE_LONG_TESTS=1`.
 fn seconds() -> u64 {
@@ -186,6 +186,164 @@ fn g08_pid_one_in_two_namespaces() {
     counts.sort_unstable();
     assert_eq!(counts, [1000, 2000]);
     assert!(document.by_process().keys().all(|pid| *pid > 1));
+    // Both numbers are told: the one that the daemon sees, and the one that the process sees.
+    let listed = host.producers();
+    let seen: BTreeSet<_> = listed.iter().map(|p| p["pid"].as_u64().unwrap()).collect();
+    assert_eq!(seen.len(), 2, "{listed:?}");
+    assert!(listed.iter().all(|p| p["ns_pid"] == 1), "{listed:?}");
+}
+
+/// Two processes of one number, one after the other and a daemon's death between them, are two processes.
+#[test]
+fn a_number_that_is_used_again_is_another_process() {
+    let host = Host::new();
+    let daemon = host.daemon_command(&[]);
+    let script = r#"
+start() {
+    "$@" & daemon=$!
+    until "$TRACECTL" status >/dev/null 2>&1; do :; done
+}
+start "$@"
+"$TRACECTL" start --nc 0 >/dev/null
+"$PROBE" -n 10 --name first >/dev/null & first=$!
+wait $first
+until ls ended/segment-* >/dev/null 2>&1; do :; done
+kill -9 $daemon
+wait $daemon
+start "$@"
+for try in 1 2 3 4 5 6 7 8 9 10; do
+    echo $((first - 1)) > /proc/sys/kernel/ns_last_pid || exit 3
+    "$PROBE" -n 20 --name second >/dev/null & second=$!
+    wait $second
+    [ $second = $first ] && break
+done
+echo $first $second $try
+read line
+"#;
+    let mut shell = host.command("sh");
+    shell.args(["-c", script, "sh"]).arg(daemon.get_program());
+    shell.args(daemon.get_args());
+    let Some(mut command) = unshared(&host, &["-p", "-f", "--mount-proc"], &shell) else {
+        return;
+    };
+    command.env("TRACECTL", &artifacts().tracectl);
+    command.env("PROBE", &artifacts().probe);
+    let mut running = Running::start(command);
+    let line = running.read_line();
+    let numbers: Vec<usize> = (line.split_whitespace())
+        .map(|number| number.parse().unwrap())
+        .collect();
+    let [first, second, tries] = numbers[..] else {
+        panic!("{line}");
+    };
+    assert_eq!(first, second, "the number came again within {tries} tries");
+    let listed = until("all of them to be seen dead", || {
+        let listed = host.producers();
+        let dead = listed.iter().all(|p| p["state"] == "dead");
+        (dead && listed.len() == 1 + tries).then_some(listed)
+    });
+    let named = |name: &str| listed.iter().rfind(|p| p["name"] == name).unwrap();
+    let (old, new) = (named("first"), named("second"));
+    assert_eq!(old["pid"], new["pid"]);
+    assert_ne!(old["producer_id"], new["producer_id"]);
+    assert_eq!(host.fetch().events.len(), 10 + 20 * tries);
+    running.tell("end");
+}
+
+/// A control group of its own for a test, with a limit on memory; removed when dropped.
+struct Confined {
+    folder: std::path::PathBuf,
+    counter: &'static str,
+}
+
+impl Confined {
+    /// `None`, and a loud word, where none can be made.
+    #[expect(clippy::print_stderr, reason = "a test that did not run says so")]
+    fn to(bytes: u64) -> Option<Self> {
+        let name = format!("nrt-test-{}", std::process::id());
+        let places = [
+            (
+                "/sys/fs/cgroup/memory",
+                "memory.limit_in_bytes",
+                "memory.oom_control",
+            ),
+            ("/sys/fs/cgroup", "memory.max", "memory.events"),
+        ];
+        for (root, limit, counter) in places {
+            let folder = std::path::Path::new(root).join(&name);
+            if fs::create_dir(&folder).is_err() {
+                continue;
+            }
+            let confined = Self { folder, counter };
+            if fs::write(confined.folder.join(limit), bytes.to_string()).is_ok() {
+                // Else a machine with swap would swap for a while.
+                let _no_swap = fs::write(confined.folder.join("memory.swap.max"), "0");
+                return Some(confined);
+            }
+        }
+        eprintln!("NOT RUN: no control group with a limit on memory can be made here");
+        None
+    }
+
+    /// Processes that the kernel killed in it.
+    fn killed(&self) -> u64 {
+        let text = fs::read_to_string(self.folder.join(self.counter)).unwrap();
+        let mut lines = text.lines();
+        let count = lines.find_map(|line| line.strip_prefix("oom_kill "));
+        count.map_or(0, |count| count.parse().unwrap())
+    }
+}
+
+impl Drop for Confined {
+    fn drop(&mut self) {
+        // A process that is about to be gone may still be in it; then it stays, empty.
+        drop(fs::remove_dir(&self.folder));
+    }
+}
+
+/// A process that the kernel kills because its memory is used up leaves what it emitted, also to a next daemon.
+#[test]
+fn a_process_killed_for_want_of_memory_leaves_its_events() {
+    let Some(confined) = Confined::to(64 << 20) else {
+        return;
+    };
+    let mut host = Host::with_daemon();
+    host.tracectl(&["start", "--max-events-per-nc", "2048", "--nc", "0"])
+        .ok();
+    let script = host.path("eats.py");
+    fs::write(
+        &script,
+        r"
+import ctypes, os, sys
+open(os.path.join(sys.argv[2], 'cgroup.procs'), 'w').write(str(os.getpid()))
+library = ctypes.CDLL(sys.argv[1])
+emit = library.nrt_sys_trace_new_event
+emit.restype = ctypes.c_uint64
+emit.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p]
+assert library.nrt_trace_wait_armed(30000)
+for _ in range(1000):
+    assert emit(3, 2, 0, 0, None)
+eaten = []
+while True:
+    eaten.append(bytearray(os.urandom(1 << 20)))
+",
+    )
+    .unwrap();
+    let mut python = host.command("python3");
+    python.arg(&script).arg(&artifacts().library);
+    python.arg(&confined.folder);
+    let running = Running::start(python);
+    let pid = running.pid();
+    let ended = running.wait();
+    assert_eq!(ended.signal(), Some(9), "{ended}");
+    assert!(confined.killed() > 0);
+    host.until_state(pid, "dead");
+    assert_eq!(host.stop_daemon(), Some(0));
+    host.start_daemon(&[]);
+    assert_eq!(host.state_of(pid).as_deref(), Some("dead"));
+    let document = host.fetch();
+    let numbers: Vec<u64> = document.events.iter().map(|e| e.nc_local_id).collect();
+    assert_eq!(numbers, (1..=1000).collect::<Vec<_>>());
 }
 
 /// Case T02: in a time namespace the clock of events is still the host's.
