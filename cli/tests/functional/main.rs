@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod connect;
+mod convert;
 mod demo;
 mod fake;
 mod fetch;
