@@ -7,6 +7,7 @@
 use clap::{Parser, Subcommand};
 
 mod emit;
+mod export;
 mod fetch;
 mod host;
 mod instructions;
@@ -30,6 +31,8 @@ enum Command {
     Emit(emit::Options),
     /// How fast events get from the rings into a document, beside dd.
     Fetch(fetch::Options),
+    /// How fast a recording becomes a Perfetto trace, a document, a table or a summary, and in how much memory.
+    Export(export::Options),
     /// How fast the JSON document is written, beside serde's derive.
     Json(json::Options),
     /// What the host monitor costs, and how late its ticks come, on an idle and on a loaded machine.
@@ -42,6 +45,9 @@ enum Command {
     /// One process of the soak.
     #[command(hide = true)]
     SoakWorker(soak::worker::WorkerOptions),
+    /// One measurement of `export`.
+    #[command(hide = true)]
+    ExportWorker(export::WorkOptions),
     /// One process that emits on request.
     #[command(hide = true)]
     EmitWorker,
@@ -53,6 +59,8 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Emit(options) => emit::run(&options),
+        Command::Export(options) => export::run(&options),
+        Command::ExportWorker(options) => export::work(&options),
         Command::Fetch(options) => fetch::run(&options),
         Command::Json(options) => json::run(&options),
         Command::Instructions => instructions::run(),

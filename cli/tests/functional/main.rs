@@ -17,3 +17,4 @@ mod start_stop;
 mod strings;
 mod tool;
 mod usage;
+mod view;
