@@ -92,6 +92,7 @@ pub(crate) enum Verb {
     Snapshot(SnapshotArgs),
     Status(StatusArgs),
     Metrics(MetricsArgs),
+    Doctor(DoctorArgs),
     Producers(ProducersArgs),
     Events(EventsArgs),
     Strings(StringsArgs),
@@ -433,6 +434,26 @@ pub(crate) struct StatusArgs {
     nrt-tracectl metrics\n  \
     nrt-tracectl metrics | grep -v '^#' | grep _lost_")]
 pub(crate) struct MetricsArgs {}
+
+/// Say what is wrong, and what to do about it
+///
+/// Looks at the daemon, its sockets, runs, losses and limits as this user sees them, and says in plain words what keeps
+/// events from being recorded, or will. Changes nothing.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl doctor\n  \
+    nrt-tracectl doctor --format json | jq -r '.findings[].code'\n\n\
+    Exit status:\n  \
+    0  all is well\n  \
+    1  there is something to do\n\n\
+    Findings, by their codes: no_daemon, daemon_away, no_permission, not_the_daemon, path_too_long, cannot_connect,\n\
+    other_version, producer_socket_gone, may_not_attach, disabled, nobody_attached, refused, over_budget, sees_no_core,\n\
+    no_address_space, not_captured, not_capturing, filter_excludes_everything, nothing_emitted, ring_too_small,\n\
+    budget_nearly_used_up, quarantined, clocksource.")]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
+}
 
 /// List the processes that are or were attached
 #[derive(Args, Debug)]

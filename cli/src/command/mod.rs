@@ -2,6 +2,7 @@
 
 mod convert;
 mod demo;
+mod doctor;
 mod events;
 mod fetch;
 mod host;
@@ -45,6 +46,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::Snapshot(args) => snapshot::run(&socket, args).await,
             Verb::Status(args) => status::run(&socket, args).await,
             Verb::Metrics(MetricsArgs {}) => metrics::run(&socket).await,
+            Verb::Doctor(args) => doctor::run(&socket, args).await,
             Verb::Producers(args) => producers::run(&socket, args).await,
             Verb::Events(args) => events::run(&socket, args).await,
             Verb::Strings(args) => strings::run(&socket, args).await,

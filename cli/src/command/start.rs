@@ -92,7 +92,7 @@ pub(super) fn run_id(run: &v1::Run) -> String {
 }
 
 /// Whose run it is.
-pub(super) fn scope(run: &v1::Run) -> String {
+pub(crate) fn scope(run: &v1::Run) -> String {
     match run.token.as_str() {
         "" => "the host".to_owned(),
         token => format!("token {}", printable(token)),
@@ -100,7 +100,7 @@ pub(super) fn scope(run: &v1::Run) -> String {
 }
 
 /// A filter in words.
-pub(super) fn filter(nc: &[u32], events: &[String]) -> String {
+pub(crate) fn filter(nc: &[u32], events: &[String]) -> String {
     let cores = match nc {
         [] => "all NeuronCores".to_owned(),
         list => format!("NeuronCores {}", human::ranges(list)),

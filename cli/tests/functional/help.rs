@@ -35,6 +35,7 @@ fn the_manual_is_the_golden_one() {
         "stop",
         "fetch",
         "status",
+        "doctor",
         "producers",
         "events",
         "strings",

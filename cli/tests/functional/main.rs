@@ -5,6 +5,7 @@
 mod connect;
 mod convert;
 mod demo;
+mod doctor;
 mod fake;
 mod fetch;
 mod help;

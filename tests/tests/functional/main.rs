@@ -7,6 +7,7 @@ mod c_program;
 mod checks;
 mod daemon;
 mod demo;
+mod doctor;
 mod fd_store;
 mod fetch;
 mod fetch_twice;
