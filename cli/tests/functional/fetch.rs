@@ -128,6 +128,37 @@ fn the_file_is_there_before_its_events_are_consumed() {
 }
 
 #[test]
+fn a_fetch_can_be_a_perfetto_trace_and_its_events_are_consumed_all_the_same() {
+    let fake = Fake::start(|script| script.parts = parts(3, 5));
+    let file = fake.folder().join("trace.pftrace");
+    let ended = fetch(&fake, &["-o", file.to_str().unwrap()]);
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    assert!(
+        ended.stderr.contains("2 trace events were dropped"),
+        "{ended:?}"
+    );
+    // What is in such files is tested where they are written, with Perfetto's engine.
+    let trace = fs::read(&file).unwrap();
+    assert_eq!(trace.first(), Some(&0x0A), "a packet");
+    for words in [
+        "trainer",
+        "NC 0 (neuron_rt)",
+        "generic",
+        "2 of 5 events lost",
+    ] {
+        let bytes = words.as_bytes();
+        assert!(
+            trace.windows(bytes.len()).any(|found| found == bytes),
+            "no {words:?}"
+        );
+    }
+    assert_eq!(commits(&fake).len(), 1);
+    // Options that mean nothing in another format are told.
+    let wrong = fetch(&fake, &["-o", "trace.json", "--zstd"]);
+    wrong.one_line(2, &["--zstd", ".pftrace"]);
+}
+
+#[test]
 fn filters_and_limits_reach_the_daemon() {
     let fake = Fake::start(|script| script.parts = parts(1, 1));
     let ended = fetch(
