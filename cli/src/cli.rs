@@ -611,6 +611,17 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     pub(crate) duration: Option<Duration>,
 
+    /// How long to wait for the daemon if it ends meanwhile, such as 10s or 2m [default: 30s]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = values::duration,
+        long_help = "How long to wait for the daemon if it ends meanwhile (an upgrade, a crash), such as 10s or 2m. The \
+            processes go on recording, and the next daemon goes on with the run. If none comes back in this time, what \
+            was recorded until then is written, and the exit status is 1 [default: 30s]"
+    )]
+    pub(crate) reconnect: Option<Duration>,
+
     /// Record what machine and processes use, too
     #[arg(
         long,

@@ -30,6 +30,9 @@ pub(crate) enum Failure {
     /// Somebody else is at it just now; a moment later it may work.
     #[error("{0}")]
     Busy(String),
+    /// The daemon is not there any more, or not there yet.
+    #[error("{0}")]
+    Gone(String),
     /// The command of `record` could not be started.
     #[error("{message}")]
     Command {
@@ -61,6 +64,7 @@ impl Failure {
         match self {
             Self::Usage(text) => Self::Usage(format!("{what}: {text}")),
             Self::Failed(text) => Self::Failed(format!("{what}: {text}")),
+            Self::Gone(text) => Self::Gone(format!("{what}: {text}")),
             other => other,
         }
     }
@@ -69,7 +73,7 @@ impl Failure {
     pub(crate) fn status(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::Failed(_) | Self::Busy(_) => 1,
+            Self::Failed(_) | Self::Busy(_) | Self::Gone(_) => 1,
             Self::Command { status, .. } => *status,
             Self::Closed => 0,
         }
@@ -114,7 +118,7 @@ pub(crate) fn from_status(status: &Status, socket: &Path) -> Failure {
             "the daemon at {} did not answer in time: {text}",
             socket.display()
         )),
-        Code::Unavailable | Code::Unknown | Code::Cancelled => Failure::Failed(format!(
+        Code::Unavailable | Code::Unknown | Code::Cancelled => Failure::Gone(format!(
             "the connection to the daemon at {} broke: {}",
             socket.display(),
             innermost(status)

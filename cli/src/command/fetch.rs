@@ -8,6 +8,7 @@ use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::trace_part::Part;
 use tokio::sync::mpsc;
 
+use super::stop::away;
 use crate::cli::{FetchArgs, SocketArg};
 use crate::client::{Client, Parts};
 use crate::error::Failure;
@@ -120,7 +121,10 @@ async fn discard(client: &mut Client, request: v1::FetchRequest) -> Result<ExitC
     while let Some(part) = parts.next().await? {
         match part {
             Part::Account(account) => accounts.push(account),
-            Part::End(_) => ended = true,
+            Part::End(end) => {
+                ended = true;
+                warn_of_away(&end);
+            }
             _ => {}
         }
     }
@@ -156,5 +160,12 @@ pub(super) fn report(tally: &Tally, end: &v1::FetchEnd, target: &Target) {
     for line in tally.fetched_lines() {
         tell::note(format!("  {line}"));
     }
+    warn_of_away(end);
     tally.warn_of_rest();
+}
+
+fn warn_of_away(end: &v1::FetchEnd) {
+    if end.away > 0 {
+        tell::warning(away(usize::try_from(end.away).unwrap_or(usize::MAX)));
+    }
 }

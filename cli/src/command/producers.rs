@@ -86,6 +86,7 @@ fn state(state: ProducerState) -> &'static str {
         ProducerState::Dead => "dead",
         ProducerState::Detached => "detached",
         ProducerState::Quarantined => "quarantined",
+        ProducerState::Away => "away",
     }
 }
 

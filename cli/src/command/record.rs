@@ -28,6 +28,7 @@ pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode
         capture,
         host,
         duration: args.duration,
+        reconnect: args.reconnect,
         command: args.command,
     };
     let mut session = Session::open(Some(&socket.path())).await?;

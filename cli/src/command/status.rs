@@ -99,11 +99,7 @@ fn table(status: &v1::GetStatusResponse, out: &mut impl Write) -> Result<(), Fai
             "run        {} of {}: {}, started {}; {} for each NeuronCore; {}",
             run_id(&run),
             scope(&run),
-            if one.capturing {
-                "capturing"
-            } else {
-                "stopped"
-            },
+            state(one),
             human::moment(run.started_ns),
             human::events(run.max_events_per_nc),
             filter(&run.nc, &run.events)
@@ -112,6 +108,22 @@ fn table(status: &v1::GetStatusResponse, out: &mut impl Write) -> Result<(), Fai
     writeln!(out)?;
     runs_table(status).write(out)?;
     Ok(())
+}
+
+/// What a run does, and whether all of it is here.
+fn state(one: &v1::RunStatus) -> String {
+    let state = if one.capturing {
+        "capturing"
+    } else {
+        "stopped"
+    };
+    match one.away {
+        0 => state.to_owned(),
+        away => format!(
+            "{state} ({} away since the daemon started anew)",
+            human::processes(usize::try_from(away).unwrap_or(usize::MAX))
+        ),
+    }
 }
 
 fn runs_table(status: &v1::GetStatusResponse) -> Table {
@@ -205,6 +217,7 @@ fn run_document(one: &v1::RunStatus) -> serde_json::Value {
         "events": run.events,
         "filter_changes": run.filter_changes,
         "producers": one.producers,
+        "away": one.away,
         "rings": rings,
     })
 }

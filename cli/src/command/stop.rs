@@ -43,8 +43,23 @@ pub(crate) async fn run(socket: &SocketArg, args: StopArgs) -> Result<ExitCode, 
             "producer {id} did not answer in time: how its losses split by cause is not exact, their sum is"
         ));
     }
+    if !reply.away.is_empty() {
+        tell::warning(away(reply.away.len()));
+    }
     tally.warn_of_rest();
     Ok(ExitCode::SUCCESS)
+}
+
+/// What it means that processes have not come back to a daemon that started anew.
+pub(super) fn away(processes: usize) -> String {
+    format!(
+        "{} not come back yet since the daemon started anew: what they recorded meanwhile is not in these figures, and they go \
+         on recording until they are back; then fetch",
+        match processes {
+            1 => "1 process has".to_owned(),
+            n => format!("{} have", human::processes(n)),
+        }
+    )
 }
 
 fn report(

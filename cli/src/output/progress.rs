@@ -50,6 +50,17 @@ impl Progress {
         });
     }
 
+    /// Shows that the daemon is waited for.
+    pub(crate) fn waiting(&mut self, gone: Duration, events: u64) {
+        self.draw(|| {
+            format!(
+                "{}, waiting for the daemon for {}",
+                human::events(events),
+                human::span(gone)
+            )
+        });
+    }
+
     /// Shows how far the writing of the trace is.
     pub(crate) fn writing(&mut self, events: u64, all: u64) {
         self.going_on("writing the trace", events, all, human::rate);

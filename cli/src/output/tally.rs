@@ -237,7 +237,9 @@ impl Process {
         {
             return None;
         }
-        let reason = if producer.armed_from_ns.is_none() {
+        let reason = if producer.state() == v1::ProducerState::Away {
+            "it has not come back since the daemon started anew: what it recorded can be fetched when it has"
+        } else if producer.armed_from_ns.is_none() {
             "it was not armed in this run: it has not answered the daemon"
         } else if self.rings.is_empty() {
             "none of its NeuronCores passes the filter of the run (see status)"
@@ -311,6 +313,11 @@ mod tests {
         };
         assert!(reason(trainer(vec![0])).starts_with("  42 trainer: no events: it emitted none"));
         assert!(reason(trainer(vec![])).contains("none of its NeuronCores passes"));
+        let away = v1::Producer {
+            state: v1::ProducerState::Away.into(),
+            ..trainer(vec![0])
+        };
+        assert!(reason(away).contains("it has not come back"));
         let late = v1::Producer {
             armed_from_ns: None,
             ..trainer(vec![0])

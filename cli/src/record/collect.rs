@@ -31,6 +31,8 @@ pub(crate) struct Fetched {
     pub(crate) events: u64,
     /// Whether the run has ended and nothing is left.
     pub(crate) run_ended: bool,
+    /// Processes that have not come back to a daemon that started anew.
+    pub(crate) away: u32,
     /// How long to wait before the next.
     pub(crate) wait: Duration,
 }
@@ -46,6 +48,31 @@ pub(crate) struct Collector {
     rate: Rate,
     last: Instant,
     events: u64,
+    /// The fetch that is written, perhaps in part, and was not heard to be consumed.
+    open: Option<OpenFetch>,
+}
+
+/// A fetch until its commit is answered. If the connection breaks before that, nobody knows whether it was consumed, until
+/// the daemon's next life says how far its cursors are.
+#[derive(Debug)]
+struct OpenFetch {
+    /// Where it begins in the growing file.
+    mark: u64,
+    /// Events before it.
+    events: u64,
+    /// For each ring that it had events of: how many were delivered before, if its account came.
+    before: HashMap<(u32, u32), u64>,
+    /// Whether all of it came, and it may be consumed.
+    whole: bool,
+    /// What it brought that is noted as written.
+    noted: Vec<Noted>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Noted {
+    Producer(u32),
+    Ring((u32, u32)),
+    Process(u32),
 }
 
 /// What the growing file holds already: a fetch repeats every process and every account, mostly unchanged.
@@ -69,6 +96,7 @@ impl Collector {
             rate: Rate::default(),
             last: Instant::now(),
             events: 0,
+            open: None,
         }
     }
 
@@ -104,22 +132,47 @@ impl Collector {
         self.growing
     }
 
+    /// Goes on with another connection, to a daemon that started anew. `status` is what it says of the run: whether the
+    /// last fetch was consumed shows there, and if it was not, its events come again and what was written of them goes.
+    pub(crate) fn resume(
+        &mut self,
+        client: Client,
+        status: Option<&v1::RunStatus>,
+    ) -> Result<(), Failure> {
+        self.client = client;
+        // Positions in its merged table are others.
+        self.known.strings = 0;
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
+        if open.was_consumed(status) {
+            return Ok(());
+        }
+        self.growing.take_back(open.mark)?;
+        self.events = open.events;
+        for noted in open.noted {
+            self.known.forget(noted);
+        }
+        Ok(())
+    }
+
     /// One fetch: into the growing file, then committed. After a failure other than [`Failure::Busy`] there must be no
-    /// other one: events that came but were not committed would come again.
+    /// other one before [`Collector::resume`]: events that came but were not committed would come again.
     pub(crate) async fn fetch(&mut self) -> Result<Fetched, Failure> {
         let elapsed = self.last.elapsed();
         self.last = Instant::now();
-        let (events, run_ended) = self.stream().await?;
+        let (events, end) = self.stream().await?;
         self.rate.add(events, elapsed, self.got().lost);
         let accounts: Vec<v1::RingAccount> = self.known.rings.values().copied().collect();
         Ok(Fetched {
             events,
-            run_ended,
+            run_ended: end.run_ended,
+            away: end.away,
             wait: self.pace.next(&accounts, elapsed),
         })
     }
 
-    async fn stream(&mut self) -> Result<(u64, bool), Failure> {
+    async fn stream(&mut self) -> Result<(u64, v1::FetchEnd), Failure> {
         let request = v1::FetchRequest {
             token: self.token.clone(),
             strings_from: self.known.strings,
@@ -140,9 +193,13 @@ impl Collector {
                     }
                     // The frame of a fetch that brings nothing new is nothing new either.
                     if let Some(opening) = begin.take() {
+                        self.open = Some(OpenFetch::at(self.growing.mark()?, before));
                         self.growing.part(opening)?;
                     }
                     self.known.add(&part);
+                    if let Some(open) = &mut self.open {
+                        open.note(&part);
+                    }
                     self.growing.part(part)?;
                 }
             }
@@ -156,16 +213,73 @@ impl Collector {
         self.growing.keep()?;
         // Nothing new needs no commit, but for the last one, with which the run is over for the daemon.
         if anything || end.run_ended {
+            if let Some(open) = &mut self.open {
+                open.whole = true;
+            }
             self.client.commit(end.fetch_id).await?;
+            self.open = None;
         }
         if anything {
             self.growing.part(Part::End(end))?;
         }
-        Ok((self.events - before, end.run_ended))
+        Ok((self.events - before, end))
+    }
+}
+
+impl OpenFetch {
+    fn at(mark: u64, events: u64) -> Self {
+        Self {
+            mark,
+            events,
+            before: HashMap::new(),
+            whole: false,
+            noted: Vec::new(),
+        }
+    }
+
+    fn note(&mut self, part: &Part) {
+        match part {
+            Part::Producer(producer) => self.noted.push(Noted::Producer(producer.producer_id)),
+            Part::ProducerAccount(account) => self.noted.push(Noted::Process(account.producer_id)),
+            Part::Records(records) => {
+                let came = (records.packed.len() / RECORD_BYTES) as u64;
+                let ring = (records.producer_id, records.nc_idx);
+                *self.before.entry(ring).or_insert(0) += came;
+            }
+            Part::Account(account) => {
+                let ring = (account.producer_id, account.nc_idx);
+                self.noted.push(Noted::Ring(ring));
+                if let Some(came) = self.before.get_mut(&ring) {
+                    // What had come stands in it until here, and what came before from here on.
+                    *came = account.delivered.saturating_sub(*came);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the daemon counts the events of this fetch as delivered. Of a ring that it knows no more all was consumed:
+    /// nothing else makes it forget one.
+    fn was_consumed(&self, status: Option<&v1::RunStatus>) -> bool {
+        let accounts = status.map_or(&[][..], |status| &status.accounts);
+        let at_old_place = |account: &v1::RingAccount| {
+            let ring = (account.producer_id, account.nc_idx);
+            self.before.get(&ring) == Some(&account.delivered)
+        };
+        self.whole && !accounts.iter().any(at_old_place)
     }
 }
 
 impl Known {
+    /// Takes a note back, so that the same thing is written when it comes again.
+    fn forget(&mut self, noted: Noted) {
+        match noted {
+            Noted::Producer(id) => drop(self.producers.remove(&id)),
+            Noted::Ring(ring) => drop(self.rings.remove(&ring)),
+            Noted::Process(id) => drop(self.processes.remove(&id)),
+        }
+    }
+
     /// Whether the growing file has this already, word for word.
     fn has(&self, part: &Part) -> bool {
         match part {
@@ -203,5 +317,49 @@ impl Known {
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(nc_idx: u32, events: usize) -> Part {
+        Part::Records(v1::Records {
+            producer_id: 1,
+            nc_idx,
+            packed: vec![0; events * RECORD_BYTES].into(),
+        })
+    }
+
+    fn account(nc_idx: u32, delivered: u64) -> v1::RingAccount {
+        v1::RingAccount {
+            producer_id: 1,
+            nc_idx,
+            delivered,
+            ..v1::RingAccount::default()
+        }
+    }
+
+    /// A commit whose answer was lost with the daemon: the next daemon's cursors say whether it came to pass.
+    #[test]
+    fn the_next_daemons_cursors_say_what_became_of_a_commit() {
+        let mut open = OpenFetch::at(0, 0);
+        for part in [records(0, 2), records(0, 3), Part::Account(account(0, 105))] {
+            open.note(&part);
+        }
+        open.note(&Part::Account(account(1, 7))); // a ring that had nothing new
+        let of = |delivered| v1::RunStatus {
+            accounts: vec![account(0, delivered), account(1, 7)],
+            ..v1::RunStatus::default()
+        };
+        assert!(
+            !open.was_consumed(Some(&of(105))),
+            "the half of it had come"
+        );
+        open.whole = true;
+        assert!(open.was_consumed(Some(&of(105))));
+        assert!(!open.was_consumed(Some(&of(100))));
+        assert!(open.was_consumed(None), "told of in full, and forgotten");
     }
 }

@@ -84,6 +84,23 @@ impl GrowingFile {
         self.write(NativeWriter::flush_frame)
     }
 
+    /// Where it stands: what comes behind can be taken back.
+    pub(crate) fn mark(&mut self) -> Result<u64, Failure> {
+        if matches!(self.writer, Writer::Unused) {
+            self.begin()?;
+        }
+        self.keep()?;
+        Ok(self.bytes())
+    }
+
+    /// Takes back what was written behind a mark.
+    pub(crate) fn take_back(&mut self, mark: u64) -> Result<(), Failure> {
+        self.write(|writer| {
+            writer.rewind_to(mark)?;
+            writer.get_mut().set_len(mark)
+        })
+    }
+
     /// Bytes that it has.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.writer {
@@ -228,6 +245,33 @@ mod tests {
             !folder.path().join("t.json.part").exists(),
             "nothing was in it"
         );
+    }
+
+    #[test]
+    fn what_is_taken_back_was_never_there() {
+        let mut growing = GrowingFile::nameless().unwrap();
+        let begin = |fetch_id| {
+            Part::Begin(v1::FetchBegin {
+                fetch_id,
+                ..v1::FetchBegin::default()
+            })
+        };
+        growing.part(begin(1)).unwrap();
+        let mark = growing.mark().unwrap();
+        growing.part(begin(2)).unwrap();
+        growing.keep().unwrap();
+        growing.part(begin(3)).unwrap();
+        growing.take_back(mark).unwrap();
+        growing.part(begin(4)).unwrap();
+        let file = growing.complete().unwrap();
+        let mut numbers = Vec::new();
+        for part in nrt_trace_export::NativeReader::new(file).unwrap() {
+            match part.unwrap().part {
+                Some(Part::Begin(begin)) => numbers.push(begin.fetch_id),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(numbers, [1, 4]);
     }
 
     #[test]

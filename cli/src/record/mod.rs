@@ -14,6 +14,7 @@
 //! | [`run`] | one recording, from start to stop |
 //! | [`child`] | the command |
 //! | [`signals`] | Ctrl-C and its like |
+//! | [`absence`] | a daemon that ends meanwhile, and the next one |
 //! | [`collect`] | fetch, append, commit |
 //! | [`pace`] | how soon again |
 //! | [`rate`] | how fast it went without a loss |
@@ -21,6 +22,7 @@
 //! | [`ticks`] | what machine and processes used meanwhile |
 //! | [`finish`] | the trace and its summary |
 
+pub(crate) mod absence;
 pub(crate) mod child;
 mod collect;
 mod finish;
@@ -56,6 +58,8 @@ pub(crate) struct Plan {
     pub(crate) duration: Option<Duration>,
     /// Program and arguments; empty: the whole host.
     pub(crate) command: Vec<OsString>,
+    /// How long a daemon that ends is waited for; absent: [`absence::PATIENCE`].
+    pub(crate) reconnect: Option<Duration>,
     /// What machine and processes use is recorded too.
     pub(crate) host: Option<HostPlan>,
 }

@@ -9,13 +9,14 @@ use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::trace_part::Part;
 use tokio::time::Instant;
 
+use super::absence::{Absence, LOOK, PATIENCE, Seen};
 use super::child::{Environment, Recorded};
 use super::collect::Collector;
 use super::finish::finish;
 use super::host::Host;
 use super::signals::{EndSignal, Signals};
 use super::ticks::HostTicks;
-use super::{Destination, Outcome, Plan};
+use super::{Destination, HostPlan, Outcome, Plan};
 use crate::client::Client;
 use crate::command::start_request;
 use crate::error::Failure;
@@ -46,6 +47,14 @@ struct Recording<'a> {
     started: Instant,
     signal: Option<EndSignal>,
     failure: Option<Failure>,
+    run_id: u64,
+    /// How long a daemon may be away; `None` for one that is inside this program, and does not come back.
+    patience: Option<Duration>,
+    /// Set while there is no daemon.
+    absence: Option<Absence>,
+    /// Whether the run was stopped.
+    stopped: bool,
+    host_plan: Option<HostPlan>,
 }
 
 /// Records what the plan says, with this daemon.
@@ -74,7 +83,8 @@ pub(super) async fn record(
             host.producer_socket.display()
         ));
     }
-    let capacity = reply.run.map_or(0, |run| run.max_events_per_nc);
+    let (capacity, run_id) =
+        (reply.run.as_ref()).map_or((0, 0), |run| (run.max_events_per_nc, run.run_id));
     let mut recording = Recording {
         signals,
         collector: Collector::new(host.client.clone(), token.clone(), capacity, growing),
@@ -86,6 +96,11 @@ pub(super) async fn record(
         started: Instant::now(),
         signal: None,
         failure: None,
+        run_id,
+        patience: (!host.is_embedded()).then(|| plan.reconnect.unwrap_or(PATIENCE)),
+        absence: None,
+        stopped: false,
+        host_plan: plan.host.clone(),
     };
     recording.guard(host);
     recording.signal = recording.signals.pending();
@@ -146,6 +161,9 @@ impl Recording<'_> {
                 biased;
                 signal = self.signals.first(), if self.signal.is_none() => {
                     self.signal = Some(signal);
+                    if let Some(absence) = &mut self.absence {
+                        absence.shorten(GRACE);
+                    }
                     match &self.child {
                         Some(child) => child.pass_on(signal),
                         None => return,
@@ -175,12 +193,16 @@ impl Recording<'_> {
     /// One fetch; says when the next is due.
     async fn fetch(&mut self) -> Instant {
         let begun = Instant::now();
+        if self.absence.is_some() {
+            self.look_for_daemon().await;
+            return begun + LOOK;
+        }
         let next = match self.collector.fetch().await {
             Ok(fetched) => begun + fetched.wait,
             // Somebody else reads this run; its fetch is over in a moment.
             Err(Failure::Busy(_)) => begun + LAST_PAUSE,
             Err(failure) => {
-                self.fail(failure);
+                self.lose_daemon_or_fail(failure);
                 begun
             }
         };
@@ -196,7 +218,13 @@ impl Recording<'_> {
             token: self.token.clone(),
             discard,
         };
-        let _ended_already = self.control.stop(request).await;
+        while self.failure.is_none() && self.await_daemon().await {
+            match self.control.stop(request.clone()).await {
+                Err(failure @ Failure::Gone(_)) => self.lose_daemon_or_fail(failure),
+                _done_or_ended_already => break,
+            }
+        }
+        self.stopped = true;
         // The next run of this scope may be somebody else's.
         let folder = host.folder().map(Path::to_owned);
         self.signals
@@ -207,16 +235,99 @@ impl Recording<'_> {
     /// Fetches what is left of a run that has ended.
     async fn collect_rest(&mut self) {
         let mut empty = 0;
+        let all_back = Instant::now() + self.patience.unwrap_or_default();
         while self.failure.is_none() && empty < LAST_TRIES {
+            if !self.await_daemon().await {
+                return;
+            }
             match self.collector.fetch().await {
                 Ok(fetched) if fetched.run_ended => return,
-                Ok(fetched) if fetched.events > 0 => empty = 0,
+                // Processes that have not come back to the next daemon are not waited for by somebody who wants to leave.
+                Ok(fetched)
+                    if fetched.events > 0
+                        || fetched.away > 0
+                            && self.signal.is_none()
+                            && Instant::now() < all_back =>
+                {
+                    empty = 0;
+                    tokio::time::sleep(LAST_PAUSE).await;
+                }
                 Ok(_) | Err(Failure::Busy(_)) => {
                     empty += 1;
                     tokio::time::sleep(LAST_PAUSE).await;
                 }
-                Err(failure) => self.fail(failure),
+                Err(failure) => self.lose_daemon_or_fail(failure),
             }
+        }
+    }
+
+    /// The daemon is not there any more: it is waited for. Anything else ends the recording.
+    fn lose_daemon_or_fail(&mut self, failure: Failure) {
+        match (failure, self.patience) {
+            (Failure::Gone(why), Some(patience)) => {
+                self.progress.clear();
+                tell::note(format_args!(
+                    "{why}; waiting up to {} for the next one, which goes on with the run",
+                    human::span(patience)
+                ));
+                let mut absence = Absence::new(patience);
+                if self.signal.is_some() {
+                    absence.shorten(GRACE);
+                }
+                self.absence = Some(absence);
+            }
+            (failure, _) => self.fail(failure),
+        }
+    }
+
+    /// Waits for a daemon, if there is none; false if none came.
+    async fn await_daemon(&mut self) -> bool {
+        while self.absence.is_some() && self.failure.is_none() {
+            tokio::select! {
+                biased;
+                signal = self.signals.first(), if self.signal.is_none() => {
+                    self.signal = Some(signal);
+                    if let Some(child) = &self.child {
+                        child.pass_on(signal);
+                    }
+                    if let Some(absence) = &mut self.absence {
+                        absence.shorten(GRACE);
+                    }
+                }
+                () = tokio::time::sleep(LOOK) => self.look_for_daemon().await,
+            }
+        }
+        self.absence.is_none() && self.failure.is_none()
+    }
+
+    /// Looks once for a daemon, and goes on with it.
+    async fn look_for_daemon(&mut self) {
+        let Some(absence) = &self.absence else { return };
+        let since = absence.since;
+        let seen = absence
+            .look(self.control.socket(), self.run_id, !self.stopped)
+            .await;
+        let (client, run) = match seen {
+            Ok(Seen::Absent) => {
+                let got = self.collector.got();
+                return self.progress.waiting(since.elapsed(), got.events);
+            }
+            Ok(Seen::Back(found)) => *found,
+            Err(failure) => {
+                self.absence = None;
+                return self.fail(failure);
+            }
+        };
+        self.absence = None;
+        self.progress.clear();
+        tell::note(format!(
+            "the daemon is back after {}",
+            human::span(since.elapsed())
+        ));
+        self.control = client.clone();
+        self.ticks.resume(&client, self.host_plan.as_ref()).await;
+        if let Err(failure) = self.collector.resume(client, run.as_ref()) {
+            self.fail(failure);
         }
     }
 

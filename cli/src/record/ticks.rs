@@ -51,9 +51,24 @@ impl HostTicks {
                 self.end("the host monitor was stopped");
                 Vec::new()
             }
+            // The recording finds that out itself, and begins again.
+            Err(Failure::Gone(_)) => {
+                self.ticks = None;
+                Vec::new()
+            }
             Err(failure) => {
                 self.end(&failure.to_string());
                 Vec::new()
+            }
+        }
+    }
+
+    /// Goes on at a daemon that started anew.
+    pub(super) async fn resume(&mut self, client: &Client, plan: Option<&HostPlan>) {
+        if let Some(plan) = plan {
+            match client.clone().watch_host(plan.period_ms).await {
+                Ok(ticks) => self.ticks = Some(ticks),
+                Err(failure) => self.end(&failure.to_string()),
             }
         }
     }

@@ -27,6 +27,8 @@ pub(crate) struct FetchJob {
     pub run: v1::Run,
     /// Whether the run had ended when the fetch began.
     pub ended: bool,
+    /// Producers that have not come back from an earlier daemon.
+    pub away: u32,
     /// Producers in attach order.
     pub producers: Vec<ProducerJob>,
     /// Events of each ring at most.
@@ -177,8 +179,9 @@ pub(crate) fn run(
         fetch_id: lease.slot().id,
         events: fetch.events,
         clock: Some(clock_anchor()),
-        run_ended: job.ended && fetch.left == 0,
+        run_ended: job.ended && fetch.left == 0 && job.away == 0,
         left: fetch.left,
+        away: job.away,
     });
     // Delivered before the end is told, so that a commit that follows the end finds it.
     let Fetch {

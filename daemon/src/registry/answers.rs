@@ -12,12 +12,16 @@ use crate::state::Spool;
 impl Registry {
     /// The state of things, but for what the process itself knows.
     pub(super) fn status(&self) -> v1::GetStatusResponse {
-        let shown = |run: &&Run| run.own.is_none() && (run.is_capturing() || run.has_more());
+        let shown = |run: &&Run| {
+            let rest = || run.has_more() || self.away_in(run).next().is_some();
+            run.own.is_none() && (run.is_capturing() || rest())
+        };
         let run_status = |run: &Run| v1::RunStatus {
             run: Some(run.message()),
             capturing: run.is_capturing(),
             producers: u32::try_from(run.shares.len()).unwrap_or(u32::MAX),
             accounts: run.accounts(),
+            away: u32::try_from(self.away_in(run).count()).unwrap_or(u32::MAX),
         };
         let connected = self
             .producers
@@ -71,6 +75,12 @@ impl Registry {
             .collect();
         all.sort_unstable_by_key(|producer| producer.producer_id);
         all
+    }
+
+    /// Producers of a run that have not come back from an earlier daemon.
+    pub(super) fn away_in(&self, run: &Run) -> impl Iterator<Item = u32> {
+        let away = |id: &u32| self.producers.get(id).is_some_and(Producer::is_away);
+        run.shares.keys().copied().filter(away)
     }
 
     /// A producer with its part in the run that has its rings, else in the last that had.

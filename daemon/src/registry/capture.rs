@@ -296,6 +296,7 @@ impl Registry {
     }
 
     fn stopped(&mut self, at: usize, discard: bool) -> v1::StopResponse {
+        let away = self.away_in(&self.runs[at]).collect();
         let run = &mut self.runs[at];
         let mut not_quiescent = Vec::new();
         let members: Vec<u32> = run.shares.keys().copied().collect();
@@ -316,6 +317,7 @@ impl Registry {
             run: Some(run.message()),
             not_quiescent,
             accounts: run.accounts(),
+            away,
         };
         let (id, shares): (u64, Vec<u32>) = (run.id, run.shares.keys().copied().collect());
         shares.into_iter().for_each(|share| self.let_go(id, share));

@@ -74,6 +74,7 @@ impl Registry {
             lease,
             run: run.message(),
             ended: !run.is_capturing(),
+            away: u32::try_from(self.away_in(run).count()).unwrap_or(u32::MAX),
             producers,
             max_events_per_nc: spec.max_events_per_nc,
             discard: spec.discard,

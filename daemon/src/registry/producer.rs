@@ -279,6 +279,11 @@ impl Producer {
         matches!(self.life, Life::Introducing { .. } | Life::Attached)
     }
 
+    /// Whether it was attached to an earlier daemon, and has not come back yet.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(self.life, Life::Away { .. })
+    }
+
     /// Notes its command line.
     pub(crate) fn set_command_line(&mut self, line: Vec<String>) {
         self.info.cmdline = line;
@@ -345,7 +350,8 @@ impl Producer {
         let state = match self.life {
             _ if self.quarantined => v1::ProducerState::Quarantined,
             Life::Dead => v1::ProducerState::Dead,
-            Life::Detached | Life::Away { .. } => v1::ProducerState::Detached,
+            Life::Detached => v1::ProducerState::Detached,
+            Life::Away { .. } => v1::ProducerState::Away,
             Life::Introducing { .. } | Life::Attached => match self.phase {
                 Phase::Open { .. } => v1::ProducerState::Capturing,
                 _ => v1::ProducerState::Attached,

@@ -17,6 +17,7 @@ mod limits;
 mod own;
 mod record;
 mod record_apart;
+mod record_restart;
 mod restart;
 mod short_lived;
 mod spool;

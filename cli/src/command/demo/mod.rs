@@ -43,6 +43,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<ExitCode, Failure> {
     ));
     let plan = Plan {
         capture: CaptureArgs::default(),
+        reconnect: None,
         duration: None,
         command: workload_command(&program, &report_path, &args.workload),
         host: None,

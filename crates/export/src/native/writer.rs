@@ -122,6 +122,22 @@ impl<W: Write> NativeWriter<W> {
         Ok(())
     }
 
+    /// Forgets what was written behind the first `bytes`, which is what [`Self::bytes_written`] was right after a
+    /// [`Self::flush_frame`]. What is behind in the writer is to be cut off, or is overwritten.
+    ///
+    /// # Errors
+    /// Of the writer.
+    pub fn rewind_to(&mut self, bytes: u64) -> io::Result<()>
+    where
+        W: io::Seek,
+    {
+        self.parts.clear();
+        self.content = Content::General;
+        self.writer.seek(io::SeekFrom::Start(bytes))?;
+        self.written = bytes;
+        Ok(())
+    }
+
     /// Bytes written so far, without the block that is being filled.
     pub const fn bytes_written(&self) -> u64 {
         self.written

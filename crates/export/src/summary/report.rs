@@ -463,6 +463,7 @@ const fn state_name(state: ProducerState) -> &'static str {
         ProducerState::Dead => "dead",
         ProducerState::Detached => "detached",
         ProducerState::Quarantined => "quarantined",
+        ProducerState::Away => "away",
     }
 }
 

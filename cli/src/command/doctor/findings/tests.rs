@@ -17,6 +17,7 @@ fn healthy() -> v1::GetStatusResponse {
         capturing: true,
         producers: 1,
         accounts: vec![account],
+        away: 0,
     };
     v1::GetStatusResponse {
         version: env!("CARGO_PKG_VERSION").to_owned(),
