@@ -29,9 +29,10 @@ pub(super) fn start(
         Ok(v1::HostRetention::Unspecified) => None,
         Ok(v1::HostRetention::Saturate) => Some(Retention::Saturate),
         Ok(v1::HostRetention::Ring) => Some(Retention::Ring),
-        Err(_) => {
+        Err(unknown) => {
+            let told = format!("retention {} is not known: 1 or 2", unknown.0);
             return Err(status::with_nrt(
-                Status::invalid_argument("an unknown retention"),
+                Status::invalid_argument(told),
                 NrtStatus::Invalid,
             ));
         }

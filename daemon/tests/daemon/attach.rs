@@ -6,8 +6,12 @@ use nrt_trace_proto::v1::ProducerState;
 use nrt_trace_shm::{WriteMapping, memfd, socket};
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
-use crate::support::{Answer, Fake, Host, connect, hello, host_run, receive, send, wait_for};
+use crate::support::{
+    Answer, Apart, Fake, Host, connect, hello, host_run, receive, send, wait_for,
+};
 
 fn own_pid() -> i32 {
     i32::try_from(std::process::id()).unwrap()
@@ -46,6 +50,34 @@ fn a_producer_is_described_by_the_kernel_and_by_its_own_word() {
         std::env::current_exe().unwrap().to_str().unwrap()
     );
     assert!(!producer.exe_claimed && producer.ns_pid.is_some() && !producer.comm.is_empty());
+}
+
+/// Case Y04: whatever number a process claims, it is the kernel's that counts; the claimed one is neither signalled nor looked at.
+#[test]
+fn y04_a_claimed_pid_reaches_nobody() {
+    let mut daemon = Apart::with("");
+    let mut stranger = Command::new("cat");
+    let mut stranger = stranger.stdin(Stdio::piped()).spawn().unwrap();
+    for claimed in [1, daemon.pid(), stranger.id(), 0, 1 << 31, u32::MAX] {
+        let mut said = hello("liar", "", &[]);
+        said.claimed_pid = claimed;
+        let fake = Fake::attach_as(&daemon.producer_socket(), &said, Answer::Honest);
+        let listed = daemon.producers();
+        let liar = listed.iter().find(|p| p.producer_id == fake.id).unwrap();
+        assert_eq!(liar.pid, Some(own_pid()), "claimed {claimed}");
+        assert_eq!(liar.cmdline, std::env::args().collect::<Vec<_>>());
+        assert_eq!(Path::new(&liar.exe), std::env::current_exe().unwrap());
+        let (id, packet) = (fake.id, [0xA5; 64]);
+        // Cut off for what it says next: nobody is signalled for that either.
+        fake.send_raw(&packet);
+        wait_for("its end", || {
+            (daemon.producers().iter())
+                .all(|p| p.producer_id != id || p.state() != ProducerState::Attached)
+        });
+        assert!(daemon.is_alive() && stranger.try_wait().unwrap().is_none());
+    }
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use nrt_trace_abi::layout::ring;
-use nrt_trace_abi::record::Draft;
+use nrt_trace_abi::record::{Draft, Record};
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::ProducerState;
 use nrt_trace_proto::v1::trace_part::Part;
@@ -438,6 +438,31 @@ fn impossible_words_quarantine_their_producer_alone() {
     );
     good.emit_many(0, 1);
     assert_eq!(host.consume().end().events, 1);
+}
+
+/// Case G10: an event of a type that is newer than the daemon is delivered as the number that it is, among the others.
+#[test]
+fn g10_an_event_of_a_type_that_is_not_known_keeps_its_number() {
+    let mut host = Host::new();
+    let fake = one(&mut host, 64);
+    fake.emit_many(0, 2);
+    let rings = fake.rings();
+    let ring = &rings.map.words()[rings.layout.ring_word(0).unwrap()..];
+    let ring = Producer::new(ring, *rings.layout.geometry()).unwrap();
+    let newer = Draft {
+        trace_type: 250,
+        ..Draft::default()
+    };
+    let _ = ring.push(|seq| newer.finish(seq));
+    fake.emit_many(0, 2);
+    let fetched = host.consume();
+    let types: Vec<u32> = (fetched.records[&(fake.id, 0)].iter())
+        .map(Record::trace_type)
+        .collect();
+    assert_eq!(types, [0, 0, 250, 0, 0]);
+    let account = fetched.accounts[&(fake.id, 0)];
+    assert_eq!((account.delivered, account.lost), (5, 0));
+    assert_eq!(host.status().quarantined, 0);
 }
 
 /// Any words at all in a segment: the daemon answers, and its account adds up (checked by every fetch).

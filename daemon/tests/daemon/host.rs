@@ -141,8 +141,9 @@ fn the_monitor_is_off_until_somebody_starts_it() {
     assert!(host.start_host(other).unwrap().state.unwrap().period_ms == 200);
 }
 
+/// Case G10 for the retention: a number that is none of its names is refused, and not taken for the first of them.
 #[test]
-fn values_that_are_not_allowed_are_refused() {
+fn g10_values_that_are_not_allowed_are_refused() {
     let mut host = quick(|_| {});
     for (request, words) in [
         (
@@ -171,7 +172,7 @@ fn values_that_are_not_allowed_are_refused() {
                 retention: 9,
                 ..Default::default()
             },
-            "retention",
+            "retention 9",
         ),
     ] {
         refused(host.start_host(request), Code::InvalidArgument, words);

@@ -19,6 +19,7 @@ mod host;
 mod hostile_memory;
 mod hostile_socket;
 mod metrics;
+mod overload;
 mod own;
 mod scopes;
 mod snapshot;

@@ -62,8 +62,9 @@ fn goes_on(end: impl Fn(&mut Host)) {
     assert!(host.fetch().events.is_empty());
 }
 
+/// Case G09: whoever runs on over a restart delivers to the next daemon, by itself.
 #[test]
-fn a_killed_daemons_runs_go_on_with_the_next_one() {
+fn g09_a_killed_daemons_runs_go_on_with_the_next_one() {
     goes_on(kill_daemon);
 }
 

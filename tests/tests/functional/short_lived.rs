@@ -26,8 +26,9 @@ fn thirty_in_a_row_that_kill_themselves_leave_every_event() {
     }
 }
 
+/// Case F02: a stop at about the end of a program cuts nothing out.
 #[test]
-fn a_stop_around_the_end_of_a_program_leaves_all_or_a_beginning() {
+fn f02_a_stop_around_the_end_of_a_program_leaves_all_or_a_beginning() {
     for round in 0..12 {
         let host = Host::with_daemon();
         host.tracectl(&["start"]).ok();

@@ -69,6 +69,24 @@ impl Apart {
         self.folder.path().join("p.sock")
     }
 
+    /// A second client, on a connection of its own.
+    pub(crate) fn another(&self) -> Client {
+        Client::of(&self.control_socket())
+    }
+
+    /// Where clients connect.
+    pub(crate) fn control_socket(&self) -> PathBuf {
+        self.folder.path().join("c.sock")
+    }
+
+    /// Memory of its own that is in use, bytes: without rings and names, which it shares.
+    pub(crate) fn own_memory(&self) -> u64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let kib = line.unwrap().split_whitespace().next().unwrap();
+        kib.parse::<u64>().unwrap() * 1024
+    }
+
     /// Lines of the log that contain `words`.
     pub(crate) fn logged(&self, words: &str) -> Vec<String> {
         let log = fs::read_to_string(self.folder.path().join("log")).unwrap();
@@ -88,6 +106,11 @@ impl Apart {
     /// CPU time that it used, s.
     pub(crate) fn cpu(&mut self) -> f64 {
         Duration::from_nanos(self.client.status().cpu_ns).as_secs_f64()
+    }
+
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Whether it still runs.
