@@ -98,6 +98,22 @@ impl Control {
         in_time(runtime, grpc.start(request))
     }
 
+    /// Has a token's run capture all types of all cores from now on.
+    ///
+    /// # Errors
+    ///
+    /// What the daemon says.
+    pub fn try_capture_all(&mut self, token: &str) -> Result<v1::SetFilterResponse, Status> {
+        let request = v1::SetFilterRequest {
+            token: token.to_owned(),
+            nc: Some(v1::NcFilter::default()),
+            events: Some(v1::TypeFilter::default()),
+            arm_timeout_ms: Some(100),
+        };
+        let Self { runtime, grpc } = self;
+        in_time(runtime, grpc.set_filter(request))
+    }
+
     /// Stops a token's run.
     ///
     /// # Errors

@@ -83,6 +83,7 @@ fn survive(mut host: Host, config: &[String; 2], begin: impl FnOnce(&Host, &Path
 /// Everything that a client may ask for; an error when the daemon is gone.
 fn use_it(control: &mut Control) -> Result<(), Status> {
     control.try_start(TOKEN, CAP, 100)?;
+    control.try_capture_all(TOKEN)?;
     control.try_fetch(TOKEN)?;
     control.try_stop(TOKEN)?;
     control.try_fetch(TOKEN)?;
@@ -234,6 +235,11 @@ fn killed_at_any_step_of_read_and_commit() {
         "killed_at_any_step_of_read_and_commit",
         &["read", "look", "commit"],
     );
+}
+
+#[test]
+fn killed_at_any_step_of_a_new_filter() {
+    killed_at("killed_at_any_step_of_a_new_filter", &["filter"]);
 }
 
 #[test]
