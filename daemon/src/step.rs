@@ -2,8 +2,8 @@
 
 pub use nrt_trace_ring::step::set_hook;
 
-/// Every label of this crate: attach, arm, read, commit and stop, each in the order in which it goes on.
-pub const LABELS: [&str; 22] = [
+/// Every label of this crate: attach, arm, read, commit, a new filter and stop, each in the order in which it goes on.
+pub const LABELS: [&str; 23] = [
     "greet:taken",
     "greet:heard",
     "greet:made",
@@ -21,6 +21,7 @@ pub const LABELS: [&str; 22] = [
     "commit:asked",
     "commit:moved",
     "commit:done",
+    "filter:set",
     "stop:noted",
     "stop:closed",
     "stop:asked",

@@ -165,6 +165,36 @@ impl Control {
         self.try_start(token, cap, wait_ms).expect("a start")
     }
 
+    /// Starts a run as this request says.
+    ///
+    /// # Panics
+    ///
+    /// If it fails.
+    pub fn start_as(&mut self, request: v1::StartRequest) -> v1::StartResponse {
+        let Self { runtime, grpc } = self;
+        in_time(runtime, grpc.start(request)).expect("a start")
+    }
+
+    /// Events that a process has claimed numbers for, over all runs that there are.
+    ///
+    /// # Panics
+    ///
+    /// If the daemon does not say.
+    pub fn claimed(&mut self, pid: u32) -> u64 {
+        let Self { runtime, grpc } = self;
+        let everybody = v1::ListProducersRequest { token: None };
+        let producers = in_time(runtime, grpc.list_producers(everybody)).expect("a list");
+        let status = in_time(runtime, grpc.get_status(v1::GetStatusRequest {})).expect("a status");
+        let mine = |producer: &v1::Producer| producer.pid == Some(pid.cast_signed());
+        let ids: BTreeSet<u32> = (producers.producers.iter())
+            .filter(|producer| mine(producer))
+            .map(|producer| producer.producer_id)
+            .collect();
+        let accounts = status.runs.iter().flat_map(|run| &run.accounts);
+        let mine = accounts.filter(|account| ids.contains(&account.producer_id));
+        mine.map(|account| account.claimed).sum()
+    }
+
     /// As [`Control::try_stop`].
     ///
     /// # Panics
