@@ -15,7 +15,6 @@ mod filters;
 mod killed;
 mod limits;
 mod own;
-mod rearm;
 mod record;
 mod record_apart;
 mod record_restart;
