@@ -62,6 +62,22 @@ fn g05_a_live_daemon_is_not_replaced() {
     drop(first);
 }
 
+/// Opens sockets that nobody holds. Another test of this process may just be starting a program, whose first instant has
+/// this process's descriptors, listeners and locks, too.
+fn open_free(config: &Config) -> Sockets {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        match Sockets::open(config) {
+            Err(
+                StartError::AlreadyRunning { .. }
+                | StartError::Locked { .. }
+                | StartError::ForeignSocket { .. },
+            ) if std::time::Instant::now() < deadline => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
+}
+
 fn bind_free_socket() -> OwnedFd {
     rustix::net::socket(
         rustix::net::AddressFamily::UNIX,
@@ -89,16 +105,7 @@ fn g05_a_dead_daemons_sockets_are_replaced() {
     drop(std::fs::remove_file(lock::beside(&config.control_socket)));
     drop(std::fs::remove_file(lock::beside(&config.producer_socket)));
     assert!(config.control_socket.exists() && config.producer_socket.exists());
-    // Another test of this process may just be starting a program, whose first instant has the listeners too.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
-    let second = loop {
-        match Sockets::open(&config) {
-            Err(StartError::AlreadyRunning { .. }) if std::time::Instant::now() < deadline => {
-                std::thread::yield_now();
-            }
-            opened => break opened.unwrap(),
-        }
-    };
+    let second = open_free(&config);
     drop(files);
     assert!(
         config.control_socket.exists(),
@@ -111,7 +118,9 @@ fn g05_a_dead_daemons_sockets_are_replaced() {
 fn g05_of_many_starters_at_once_one_lives() {
     let (_folder, config) = config();
     drop(UnixListener::bind(&config.control_socket).unwrap()); // a stale file to fight for
-    for _ in 0..20 {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    let mut lived = 0;
+    while lived < 20 {
         let results: Vec<_> = std::thread::scope(|scope| {
             let starters: Vec<_> = (0..4)
                 .map(|_| scope.spawn(|| Sockets::open(&config)))
@@ -121,11 +130,14 @@ fn g05_of_many_starters_at_once_one_lives() {
                 .map(|starter| starter.join().unwrap())
                 .collect()
         });
-        assert_eq!(
-            results.iter().filter(|result| result.is_ok()).count(),
-            1,
+        let alive = results.iter().filter(|result| result.is_ok()).count();
+        assert!(alive <= 1, "{results:?}");
+        // None: as in `open_free`, somebody's first instant has the locks of the last round.
+        assert!(
+            alive == 1 || std::time::Instant::now() < deadline,
             "{results:?}"
         );
+        lived += alive;
     }
 }
 
@@ -151,7 +163,7 @@ fn a_socket_of_another_kind_is_left_alone() {
     let error = Sockets::open(&config).unwrap_err();
     assert!(matches!(error, StartError::ForeignSocket { .. }), "{error}");
     drop(other);
-    Sockets::open(&config).unwrap(); // nobody holds it now
+    drop(open_free(&config));
 }
 
 /// Case G07.
