@@ -14,16 +14,10 @@ use crate::support::{
     Answer, Client, Fake, Fetched, Host, fetch, hello, host_run, refused, wait_for,
 };
 
-fn one(host: &mut Host, cap: u64) -> Fake {
-    let fake = Fake::attach(host, "x");
-    host.start(host_run(cap)).unwrap();
-    fake
-}
-
 #[test]
 fn what_was_not_committed_comes_again_and_what_was_does_not() {
     let mut host = Host::new();
-    let fake = one(&mut host, 64);
+    let fake = Fake::captured(&mut host, 64);
     fake.emit_many(0, 5);
     let first = host.fetch(fetch()).unwrap();
     let second = host.fetch(fetch()).unwrap();
@@ -47,7 +41,7 @@ fn what_was_not_committed_comes_again_and_what_was_does_not() {
 #[test]
 fn auto_commit_consumes_by_itself() {
     let mut host = Host::new();
-    let fake = one(&mut host, 64);
+    let fake = Fake::captured(&mut host, 64);
     fake.emit_many(0, 5);
     let request = v1::FetchRequest {
         auto_commit: true,
@@ -65,7 +59,7 @@ fn auto_commit_consumes_by_itself() {
 #[test]
 fn a_wrapped_ring_gives_its_last_lap_and_the_exact_loss() {
     let mut host = Host::new();
-    let fake = one(&mut host, 8);
+    let fake = Fake::captured(&mut host, 8);
     fake.emit_many(0, 29);
     let fetched = host.consume();
     assert_eq!(fetched.seqs(fake.id, 0), (22..=29).collect::<Vec<_>>());
@@ -84,7 +78,7 @@ fn a_wrapped_ring_gives_its_last_lap_and_the_exact_loss() {
 #[test]
 fn discard_gives_up_and_tells() {
     let mut host = Host::new();
-    let fake = one(&mut host, 8);
+    let fake = Fake::captured(&mut host, 8);
     fake.emit_many(0, 13);
     let fetched = host
         .fetch(v1::FetchRequest {
@@ -240,7 +234,7 @@ fn a_new_start_ends_a_fetch_that_nobody_reads() {
 #[test]
 fn names_come_before_the_records_and_only_once_to_who_has_them() {
     let mut host = Host::new();
-    let fake = one(&mut host, 64);
+    let fake = Fake::captured(&mut host, 64);
     let (model, tensor) = (fake.intern("model.neff"), fake.intern("input0"));
     fake.emit(0, 3, [model, 0, 0, 0, 0]);
     let texts = |fetched: &Fetched| {
@@ -311,7 +305,7 @@ fn a_name_that_came_during_the_fetch_still_comes_before_the_record_that_needs_it
 #[test]
 fn lies_about_names_are_refused_and_counted() {
     let mut host = Host::new();
-    let fake = one(&mut host, 64);
+    let fake = Fake::captured(&mut host, 64);
     fake.intern_as(12345, b"not my id");
     fake.intern_as(nrt_trace_model::strings::get_id(b"\xFF\xFE"), b"\xFF\xFE");
     fake.intern("good");
@@ -323,7 +317,7 @@ fn lies_about_names_are_refused_and_counted() {
 #[test]
 fn names_outlive_their_producer_and_serve_others() {
     let mut host = Host::new();
-    let first = one(&mut host, 64);
+    let first = Fake::captured(&mut host, 64);
     let (id, name) = (first.id, first.intern("left behind"));
     first.emit(0, 3, [name, 0, 0, 0, 0]);
     first.detach();
@@ -358,7 +352,7 @@ fn names_of_a_producer_that_was_never_captured_are_kept_too() {
 #[test]
 fn executions_of_earlier_fetches_are_explained_to_later_ones() {
     let mut host = Host::new();
-    let fake = one(&mut host, 64);
+    let fake = Fake::captured(&mut host, 64);
     fake.emit(0, 17, [5, 500, 0, 0, 0]); // kbl_exec_pre: execution 5 runs model 500
     fake.emit(0, 25, [5, 1_000, 2_000, 0, 0]); // timestamp_sync_point
     let refer = |fake: &Fake| assert!(fake.emit(0, 7, [5 << 32, 1_100, 0, 0, 0])); // nc_exec_running
@@ -444,7 +438,7 @@ fn impossible_words_quarantine_their_producer_alone() {
 #[test]
 fn g10_an_event_of_a_type_that_is_not_known_keeps_its_number() {
     let mut host = Host::new();
-    let fake = one(&mut host, 64);
+    let fake = Fake::captured(&mut host, 64);
     fake.emit_many(0, 2);
     let rings = fake.rings();
     let ring = &rings.map.words()[rings.layout.ring_word(0).unwrap()..];
@@ -503,7 +497,7 @@ fn a_scribbled_segment_costs_only_its_producer() {
 #[test]
 fn event_types_and_status_are_told() {
     let mut host = Host::new();
-    let fake = one(&mut host, 64);
+    let fake = Fake::captured(&mut host, 64);
     fake.emit_many(0, 3);
     let Client { rpc, runtime } = &mut *host;
     let types = runtime

@@ -11,17 +11,11 @@ fn snapshot() -> v1::SnapshotRequest {
     v1::SnapshotRequest::default()
 }
 
-fn one(host: &mut Host, cap: u64) -> Fake {
-    let fake = Fake::attach(host, "x");
-    host.start(host_run(cap)).unwrap();
-    fake
-}
-
 #[test]
 fn it_has_what_was_fetched_before_and_takes_nothing() {
     let mut host = Host::new();
     refused(host.snapshot(snapshot()), Code::NotFound, "no run");
-    let fake = one(&mut host, 64);
+    let fake = Fake::captured(&mut host, 64);
     fake.emit_many(0, 5);
     host.consume();
     fake.emit_many(0, 3);
@@ -42,7 +36,7 @@ fn it_has_what_was_fetched_before_and_takes_nothing() {
 #[test]
 fn of_a_ring_that_wrapped_it_has_the_last_lap_and_counts_the_rest() {
     let mut host = Host::new();
-    let fake = one(&mut host, 8);
+    let fake = Fake::captured(&mut host, 8);
     fake.emit_many(0, 4);
     host.consume();
     fake.emit_many(0, 25);
@@ -93,7 +87,7 @@ fn fetches_and_snapshots_at_once_do_not_know_of_each_other() {
 #[test]
 fn it_has_filters_and_the_names_and_events_of_who_ended() {
     let mut host = Host::new();
-    let gone = one(&mut host, 64);
+    let gone = Fake::captured(&mut host, 64);
     let name = gone.intern("model.neff");
     gone.emit(0, 3, [name, 0, 0, 0, 0]);
     gone.emit_many(1, 2);

@@ -18,7 +18,7 @@ use nrt_trace_ring::strings::append;
 use nrt_trace_ring::{Outcome, Producer};
 use nrt_trace_shm::{ReadMapping, WriteMapping, memfd, socket};
 
-use super::{Host, wait_for};
+use super::{Host, host_run, wait_for};
 
 /// How the producer's own thread treats the daemon's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,13 @@ pub(crate) fn receive(socket: &OwnedFd) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
 }
 
 impl Fake {
+    /// A producer named `x`, in a run of the host with rings of `cap` events.
+    pub(crate) fn captured(host: &mut Host, cap: u64) -> Self {
+        let fake = Self::attach(host, "x");
+        host.start(host_run(cap)).unwrap();
+        fake
+    }
+
     /// Attaches a producer without token, cores not known.
     pub(crate) fn attach(host: &Host, name: &str) -> Self {
         Self::attach_as(
