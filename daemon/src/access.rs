@@ -4,7 +4,7 @@
 //! included. The daemon looks again at who it is: a mode that somebody changed by hand, a folder that was mounted
 //! elsewhere, or a connection that was passed on gives nobody more than the configuration does.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// The rule of one socket.
@@ -29,6 +29,23 @@ impl Access {
             group: meta.gid(),
             mode,
         })
+    }
+
+    /// The rule of a socket that was handed over: what its file says, which its unit decided. Where no file can be seen,
+    /// as with an abstract name, `mode` and `group` are those of the settings.
+    pub(crate) fn adopted(path: Option<&Path>, mode: u32, group: Option<u32>) -> Self {
+        match path.and_then(|path| std::fs::symlink_metadata(path).ok()) {
+            Some(meta) if meta.file_type().is_socket() => Self {
+                owner: meta.uid(),
+                group: meta.gid(),
+                mode: meta.mode() & 0o777,
+            },
+            _ => Self {
+                owner: rustix::process::geteuid().as_raw(),
+                group: group.unwrap_or_else(|| rustix::process::getegid().as_raw()),
+                mode,
+            },
+        }
     }
 
     /// Whether a process of this user and group may use it.

@@ -10,7 +10,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::drain::fetch::Machine;
 use crate::host::{CPrograms, HostThread, Members};
-use crate::listen::{SocketFiles, Sockets, StartError};
+use crate::listen::{Listening, SocketFiles, Sockets, StartError};
 use crate::memory::Memory;
 use crate::registry::command::Handle;
 use crate::registry::{Parts, Registry};
@@ -45,16 +45,26 @@ impl Daemon {
     }
 
     /// As [`Daemon::start`], with what the service manager handed over.
-    pub(crate) fn start_with(config: Config, manager: FromManager) -> Result<Running, StartError> {
+    pub(crate) fn start_with(
+        mut config: Config,
+        mut manager: FromManager,
+    ) -> Result<Running, StartError> {
         config.validate()?;
+        let listening = Listening::take(&mut manager.handed)?;
+        let adopted = listening.names();
+        listening.place(&mut config);
         let config = Arc::new(config);
         let Sockets {
             control,
             control_access,
             producer,
             producer_access,
+            metrics,
             files,
-        } = Sockets::open(&config)?;
+        } = Sockets::open(&config, listening)?;
+        if metrics.is_some() {
+            tracing::warn!("a metrics socket was handed over, and this daemon has no use for it");
+        }
         let failed = |what| move |source| StartError::System { what, source };
         let handle = Handle::new().map_err(|errno| failed("make an eventfd")(errno.into()))?;
         let (died, ended) = watch::channel(false);
@@ -108,6 +118,7 @@ impl Daemon {
             version = env!("CARGO_PKG_VERSION"),
             control = %running.config.control_socket.display(),
             producers = %running.config.producer_socket.display(),
+            ?adopted,
             "listening"
         );
         Ok(running)

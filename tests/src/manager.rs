@@ -1,10 +1,11 @@
 //! A service manager that keeps descriptors, as systemd does, and hands them to the next daemon.
 
 use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -14,6 +15,7 @@ use nrt_trace_shm::{memfd, socket};
 
 use crate::artifacts::artifacts;
 use crate::host::Host;
+use crate::wait::until;
 
 /// The manager.
 #[derive(Debug)]
@@ -86,6 +88,37 @@ impl Manager {
     ///
     /// If it does not.
     pub fn start_daemon_saying(&self, host: &mut Host, arguments: &[&str], says: Option<usize>) {
+        let (command, sender) = self.handing_over(host, arguments, says);
+        host.start_daemon_as(command);
+        sender.join().expect("all were sent");
+    }
+
+    /// Starts the host's daemon with all that is kept, waits until it has ended by itself, and returns its exit status
+    /// and what it said.
+    ///
+    /// # Panics
+    ///
+    /// If it does not end.
+    #[must_use]
+    pub fn refused_daemon(&self, host: &Host) -> (Option<i32>, String) {
+        let (mut command, sender) = self.handing_over(host, &[], Some(self.shared.most));
+        let log = File::create(host.path("refused.log")).expect("a log file");
+        let mut child = command.stderr(log).spawn().expect("it can be started");
+        let ended = until("the daemon to end", || {
+            child.try_wait().expect("a child can be asked")
+        });
+        sender.join().expect("all were sent");
+        let said = fs::read_to_string(host.path("refused.log")).expect("a log file");
+        (ended.code(), said)
+    }
+
+    /// The daemon's command, and the thread that gives it what is kept.
+    fn handing_over(
+        &self,
+        host: &Host,
+        arguments: &[&str],
+        says: Option<usize>,
+    ) -> (Command, JoinHandle<()>) {
         let daemon = host.daemon_command(arguments);
         let mut command = host.command(&artifacts().handover);
         command.arg(daemon.get_program()).args(daemon.get_args());
@@ -104,8 +137,7 @@ impl Manager {
                     .expect("it listens");
             }
         });
-        host.start_daemon_as(command);
-        sender.join().expect("all were sent");
+        (command, sender)
     }
 
     /// Names of what is kept, in the order in which it came.

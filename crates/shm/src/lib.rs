@@ -17,6 +17,7 @@
 //! | [`process`] | signal masks, fork handlers | producer |
 //! | [`schedule`] | a thread that has to be punctual | daemon |
 //! | [`manager`] | what the service manager handed over, and is told | daemon |
+//! | [`adopt`] | sockets among it, checked | daemon |
 //!
 //! A mapping is a slice of 64-bit atomic words and nothing else: no byte slices, no references to structs, no mixed
 //! sizes. What an untrusted process writes there is then always a defined value, and the protocol code needs no
@@ -27,6 +28,7 @@
     reason = "the one crate of the core that maps memory and talks to the kernel"
 )]
 
+pub mod adopt;
 #[cfg(test)]
 mod child;
 pub mod clock;

@@ -8,7 +8,7 @@
 use std::ffi::OsStr;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -75,15 +75,6 @@ fn take(raw: RawFd) -> Option<OwnedFd> {
     Some(fd)
 }
 
-/// Whether a descriptor is a unix socket of this type that is being listened on.
-#[must_use]
-pub fn is_listening(fd: impl AsFd, kind: SocketType) -> bool {
-    use rustix::net::sockopt::{socket_acceptconn, socket_domain, socket_type};
-    socket_domain(&fd) == Ok(AddressFamily::UNIX)
-        && socket_type(&fd) == Ok(kind)
-        && socket_acceptconn(&fd) == Ok(true)
-}
-
 /// The way to the service manager.
 #[derive(Debug)]
 pub struct Manager {
@@ -148,7 +139,8 @@ impl Manager {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::{UnixDatagram, UnixListener};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixDatagram;
 
     use super::*;
     use crate::memfd;
@@ -182,21 +174,5 @@ mod tests {
         assert!(matches!(refused, Some(ShmError::WouldBlock)), "{refused:?}");
         std::fs::remove_file(&folder).unwrap();
         assert!(Manager::at(OsStr::new("relative")).is_none());
-    }
-
-    #[test]
-    fn sockets_are_told_apart() {
-        let folder = std::env::temp_dir().join(format!("nrt-listening-{}", std::process::id()));
-        drop(std::fs::remove_file(&folder));
-        let listener = UnixListener::bind(&folder).unwrap();
-        std::fs::remove_file(&folder).unwrap();
-        assert!(is_listening(&listener, SocketType::STREAM));
-        assert!(!is_listening(&listener, SocketType::SEQPACKET));
-        let (connected, _other) = crate::socket::pair().unwrap();
-        assert!(!is_listening(&connected, SocketType::SEQPACKET));
-        assert!(!is_listening(
-            memfd::create("no", 4096).unwrap(),
-            SocketType::STREAM
-        ));
     }
 }

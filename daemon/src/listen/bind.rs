@@ -80,23 +80,23 @@ pub(super) fn refuse_files(path: &Path) -> Result<bool, StartError> {
     }
 }
 
-/// A lock that is taken is best explained by the socket that its holder answers on.
-pub(super) fn who_holds(error: StartError, config: &Config) -> StartError {
+/// A lock that is taken is best explained by the socket that its holder answers on; `ours` are those to be bound here.
+pub(super) fn who_holds(error: StartError, ours: &[&Path], config: &Config) -> StartError {
     if !matches!(error, StartError::Locked { .. }) {
         return error;
     }
-    let live =
-        |path: &Path, kind| matches!(probe(path, kind), Err(StartError::AlreadyRunning { .. }));
-    if live(&config.control_socket, SocketType::STREAM) {
-        StartError::AlreadyRunning {
-            path: config.control_socket.clone(),
-        }
-    } else if live(&config.producer_socket, SocketType::SEQPACKET) {
-        StartError::AlreadyRunning {
-            path: config.producer_socket.clone(),
-        }
-    } else {
-        error
+    let both = [
+        (&config.control_socket, SocketType::STREAM),
+        (&config.producer_socket, SocketType::SEQPACKET),
+    ];
+    let live = |(path, kind): &(&PathBuf, _)| {
+        let answers = matches!(probe(path, *kind), Err(StartError::AlreadyRunning { .. }));
+        // On one that was handed over this very process would answer.
+        ours.contains(&path.as_path()) && answers
+    };
+    match both.into_iter().find(live) {
+        Some((path, _)) => StartError::AlreadyRunning { path: path.clone() },
+        None => error,
     }
 }
 

@@ -1,10 +1,12 @@
-//! The two sockets: made under a lock, never in place of a live daemon's or of a thing that is no socket.
+//! The two sockets: taken from the service manager, or made under a lock, never in place of a live daemon's or of a thing
+//! that is no socket.
 //!
 //! Whoever starts takes three lock files first: one in the state folder (two daemons never share state) and one beside
 //! each socket (two daemons with different state folders never race for a path). What stands at a socket's path is then
 //! probed by connecting: refused by the kernel means that its owner is gone, and only then it is replaced.
 
 mod bind;
+mod handed;
 mod lock;
 
 use std::fs::DirBuilder;
@@ -14,10 +16,13 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use nrt_trace_shm::adopt::{Adopted, NotAdopted};
+
 use crate::access::Access;
 use crate::config::Config;
 
 use bind::SocketFile;
+pub(crate) use handed::Listening;
 use lock::Lock;
 
 /// Why a daemon can't start.
@@ -51,6 +56,17 @@ pub enum StartError {
         /// The path.
         path: PathBuf,
     },
+    /// The service manager handed over something else under a socket's name.
+    #[error(transparent)]
+    NotAdopted(#[from] NotAdopted),
+    /// The service manager handed over a socket that the daemon has no use for.
+    #[error(
+        "the service manager handed over a listening socket under the name \"{name}\"; allowed: \"control\", \"producer\" and \"metrics\" (FileDescriptorName=)"
+    )]
+    UnknownSocket {
+        /// Its name.
+        name: String,
+    },
     /// The path does not fit the kernel's field.
     #[error("the socket path {} has {bytes} bytes; at most {limit} are possible", .path.display())]
     PathTooLong {
@@ -81,7 +97,7 @@ pub enum StartError {
     },
 }
 
-/// Both sockets, listening. Their files go when this is dropped.
+/// Both sockets, listening. The files of those that were bound here go when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Sockets {
     /// Stream socket of the control API, non-blocking.
@@ -92,6 +108,8 @@ pub(crate) struct Sockets {
     pub producer: OwnedFd,
     /// Who may use it.
     pub producer_access: Access,
+    /// Stream socket where metrics are read, non-blocking, if one was handed over.
+    pub metrics: Option<Adopted>,
     /// What keeps the files.
     pub files: SocketFiles,
 }
@@ -99,14 +117,26 @@ pub(crate) struct Sockets {
 /// The files of the sockets and the locks; dropped in this order, so that a name is never free while it is in use.
 #[derive(Debug)]
 pub(crate) struct SocketFiles {
-    _sockets: [SocketFile; 2],
+    _sockets: Vec<SocketFile>,
     _locks: Vec<Lock>,
 }
 
 impl Sockets {
-    /// Makes the folders that are missing, takes the locks, binds.
-    pub(crate) fn open(config: &Config) -> Result<Self, StartError> {
-        for path in [&config.control_socket, &config.producer_socket] {
+    /// Adopts what was handed over. For what was not: makes the folders that are missing, takes the locks, binds.
+    pub(crate) fn open(config: &Config, handed: Listening) -> Result<Self, StartError> {
+        let Listening {
+            control,
+            producer,
+            metrics,
+        } = handed;
+        let to_bind: Vec<&Path> = [
+            (&config.control_socket, control.is_none()),
+            (&config.producer_socket, producer.is_none()),
+        ]
+        .into_iter()
+        .filter_map(|(path, bound_here)| bound_here.then_some(path.as_path()))
+        .collect();
+        for path in &to_bind {
             bind::check_length(path)?;
             if let Some(folder) = path
                 .parent()
@@ -117,27 +147,16 @@ impl Sockets {
         }
         make_folder(&config.state_dir)?;
         // A live daemon is best told by its socket; the locks decide who may look and replace.
-        for path in [&config.control_socket, &config.producer_socket] {
+        for path in &to_bind {
             bind::refuse_files(path)?;
         }
         let mut locks = Vec::new();
-        for path in [
-            config.state_dir.join("nrt-traced.lock"),
-            lock::beside(&config.control_socket),
-            lock::beside(&config.producer_socket),
-        ] {
-            locks.push(Lock::take(path).map_err(|error| bind::who_holds(error, config))?);
+        let places = [config.state_dir.join("nrt-traced.lock")];
+        for place in (places.into_iter()).chain(to_bind.iter().map(|path| lock::beside(path))) {
+            let taken = Lock::take(place);
+            locks.push(taken.map_err(|error| bind::who_holds(error, &to_bind, config))?);
         }
-        let (control, control_file) = bind::control(
-            &config.control_socket,
-            config.control_mode,
-            config.control_group,
-        )?;
-        let (producer, producer_file) = bind::producer(
-            &config.producer_socket,
-            config.producer_mode,
-            config.producer_group,
-        )?;
+        let mut files = Vec::new();
         let access = |path: &Path, mode| {
             Access::of(path, mode).map_err(|source| StartError::Path {
                 what: "look at",
@@ -145,18 +164,48 @@ impl Sockets {
                 source,
             })
         };
-        let control_access = access(&config.control_socket, config.control_mode)?;
-        let producer_access = access(&config.producer_socket, config.producer_mode)?;
-        let files = SocketFiles {
-            _sockets: [control_file, producer_file],
-            _locks: locks,
+        let (path, mode, group) = (
+            &config.control_socket,
+            config.control_mode,
+            config.control_group,
+        );
+        let (control, control_access) = match control {
+            Some(adopted) => {
+                let access = Access::adopted(adopted.path.as_deref(), mode, group);
+                (UnixListener::from(adopted.fd), access)
+            }
+            None => {
+                let (listener, file) = bind::control(path, mode, group)?;
+                files.push(file);
+                (listener, access(path, mode)?)
+            }
+        };
+        let (path, mode, group) = (
+            &config.producer_socket,
+            config.producer_mode,
+            config.producer_group,
+        );
+        let (producer, producer_access) = match producer {
+            Some(adopted) => {
+                let access = Access::adopted(adopted.path.as_deref(), mode, group);
+                (adopted.fd, access)
+            }
+            None => {
+                let (listener, file) = bind::producer(path, mode, group)?;
+                files.push(file);
+                (listener, access(path, mode)?)
+            }
         };
         Ok(Self {
             control,
             control_access,
             producer,
             producer_access,
-            files,
+            metrics,
+            files: SocketFiles {
+                _sockets: files,
+                _locks: locks,
+            },
         })
     }
 }

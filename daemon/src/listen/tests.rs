@@ -9,6 +9,11 @@ fn config() -> (tempfile::TempDir, Config) {
     (folder, config)
 }
 
+/// With nothing handed over.
+fn open(config: &Config) -> Result<Sockets, StartError> {
+    Sockets::open(config, Listening::default())
+}
+
 fn names(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
@@ -21,7 +26,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[test]
 fn sockets_have_their_modes_and_leave_nothing_behind() {
     let (folder, config) = config();
-    let sockets = Sockets::open(&config).unwrap();
+    let sockets = open(&config).unwrap();
     let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&config.control_socket), 0o600);
     assert_eq!(mode(&config.producer_socket), 0o666);
@@ -33,8 +38,8 @@ fn sockets_have_their_modes_and_leave_nothing_behind() {
 #[test]
 fn g05_a_live_daemon_is_not_replaced() {
     let (_folder, config) = config();
-    let first = Sockets::open(&config).unwrap();
-    let error = Sockets::open(&config).unwrap_err();
+    let first = open(&config).unwrap();
+    let error = open(&config).unwrap_err();
     assert!(
         matches!(&error, StartError::AlreadyRunning { path } if *path == config.control_socket),
         "{error}"
@@ -46,12 +51,12 @@ fn g05_a_live_daemon_is_not_replaced() {
         ..config.clone()
     };
     assert!(matches!(
-        Sockets::open(&elsewhere),
+        open(&elsewhere),
         Err(StartError::AlreadyRunning { .. })
     ));
     std::fs::remove_file(lock::beside(&config.control_socket)).unwrap();
     assert!(matches!(
-        Sockets::open(&elsewhere),
+        open(&elsewhere),
         Err(StartError::AlreadyRunning { .. })
     ));
     rustix::net::connect(
@@ -67,7 +72,7 @@ fn g05_a_live_daemon_is_not_replaced() {
 fn open_free(config: &Config) -> Sockets {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
-        match Sockets::open(config) {
+        match open(config) {
             Err(
                 StartError::AlreadyRunning { .. }
                 | StartError::Locked { .. }
@@ -91,7 +96,7 @@ fn bind_free_socket() -> OwnedFd {
 #[test]
 fn g05_a_dead_daemons_sockets_are_replaced() {
     let (_folder, config) = config();
-    let first = Sockets::open(&config).unwrap();
+    let first = open(&config).unwrap();
     let Sockets {
         control,
         producer,
@@ -122,9 +127,7 @@ fn g05_of_many_starters_at_once_one_lives() {
     let mut lived = 0;
     while lived < 20 {
         let results: Vec<_> = std::thread::scope(|scope| {
-            let starters: Vec<_> = (0..4)
-                .map(|_| scope.spawn(|| Sockets::open(&config)))
-                .collect();
+            let starters: Vec<_> = (0..4).map(|_| scope.spawn(|| open(&config))).collect();
             starters
                 .into_iter()
                 .map(|starter| starter.join().unwrap())
@@ -146,7 +149,7 @@ fn a_thing_that_is_no_socket_is_left_alone() {
     let (_folder, config) = config();
     for path in [&config.control_socket, &config.producer_socket] {
         std::fs::write(path, "precious").unwrap();
-        let error = Sockets::open(&config).unwrap_err();
+        let error = open(&config).unwrap_err();
         assert!(
             matches!(&error, StartError::NotASocket { path: at } if at == path),
             "{error}"
@@ -160,7 +163,7 @@ fn a_thing_that_is_no_socket_is_left_alone() {
 fn a_socket_of_another_kind_is_left_alone() {
     let (_folder, config) = config();
     let other = UnixDatagram::bind(&config.control_socket).unwrap();
-    let error = Sockets::open(&config).unwrap_err();
+    let error = open(&config).unwrap_err();
     assert!(matches!(error, StartError::ForeignSocket { .. }), "{error}");
     drop(other);
     drop(open_free(&config));
@@ -172,9 +175,9 @@ fn g07_a_long_path_is_refused_with_path_length_and_limit() {
     let (folder, mut config) = config();
     let room = socket_path_of_length(folder.path(), 107);
     config.control_socket = room;
-    drop(Sockets::open(&config).unwrap());
+    drop(open(&config).unwrap());
     config.control_socket = socket_path_of_length(folder.path(), 108);
-    let message = Sockets::open(&config).unwrap_err().to_string();
+    let message = open(&config).unwrap_err().to_string();
     assert!(
         message.contains(config.control_socket.to_str().unwrap()),
         "{message}"
@@ -194,14 +197,12 @@ fn socket_path_of_length(folder: &Path, bytes: usize) -> PathBuf {
 fn a_missing_folder_is_made_if_its_parent_exists() {
     let (folder, _) = config();
     let made = folder.path().join("run");
-    drop(Sockets::open(&Config::embedded_in(&made)).unwrap());
+    drop(open(&Config::embedded_in(&made)).unwrap());
     assert_eq!(
         std::fs::metadata(&made).unwrap().permissions().mode() & 0o777,
         0o755
     );
     let deep = folder.path().join("a/b");
-    let message = Sockets::open(&Config::embedded_in(&deep))
-        .unwrap_err()
-        .to_string();
+    let message = open(&Config::embedded_in(&deep)).unwrap_err().to_string();
     assert!(message.contains(deep.to_str().unwrap()), "{message}");
 }

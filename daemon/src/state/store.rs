@@ -10,17 +10,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nrt_trace_shm::manager::{Handed, Manager};
 use nrt_trace_shm::{ShmError, memfd};
 
-/// Name of the control socket, where the manager listens for us.
-const CONTROL: &str = "control";
-/// Name of the producer socket.
-const PRODUCER: &str = "producer";
-
 /// What this process's service manager is and gave.
 #[derive(Debug, Default)]
 pub(crate) struct FromManager {
     /// The way to it.
     pub manager: Option<Manager>,
-    /// What it handed over.
+    /// What it handed over; the daemon takes the sockets out of it, the store the rest.
     pub handed: Vec<Handed>,
     /// Descriptors that it keeps, where it says so: systemd from version 254 on.
     pub keeps: Option<usize>,
@@ -62,9 +57,6 @@ impl Store {
             handed,
             keeps,
         } = from;
-        let sockets = [CONTROL, PRODUCER];
-        let (_sockets, handed): (Vec<_>, Vec<_>) =
-            (handed.into_iter()).partition(|handed| sockets.contains(&handed.name.as_str()));
         Self {
             manager: manager.filter(|_| keeps != Some(0)),
             keeps,

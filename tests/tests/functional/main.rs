@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod activation;
 mod bad_input;
 mod c_program;
 mod checks;
