@@ -42,6 +42,8 @@ pub(crate) struct Segment {
     generation: u64,
     /// Random: says that no other memory is taken for this.
     nonce: u64,
+    /// Device and inode of the file; none if the kernel did not say.
+    identity: Option<(u64, u64)>,
     /// For each ring, in the layout's order, the number of its first event.
     firsts: Vec<u64>,
     /// For each ring, in the layout's order, the bytes that have memory already.
@@ -88,6 +90,7 @@ impl Segment {
         let segment = Self {
             layout,
             map,
+            identity: memfd::identity(&fd).ok(),
             fd,
             generation,
             nonce: run_id[1],
@@ -127,6 +130,7 @@ impl Segment {
             nonce: file.nonce,
             layout,
             map,
+            identity: memfd::identity(&fd).ok(),
             fd,
             whole: OnceLock::new(),
         })
@@ -134,7 +138,7 @@ impl Segment {
 
     /// Which memory it is; `None` if the kernel does not say.
     pub(crate) fn file_id(&self) -> Option<FileId> {
-        let (device, inode) = memfd::identity(&self.fd).ok()?;
+        let (device, inode) = self.identity?;
         Some(FileId {
             device,
             inode,

@@ -136,7 +136,14 @@ impl Registry {
         rings: &[usize],
         next: &BTreeMap<usize, u64>,
     ) -> Result<Arc<Segment>, Denial> {
-        let layout = self.check_rings(id, cap, rings)?;
+        let layout = match self.check_rings(id, cap, rings) {
+            // Rings that are to be freed count until they are.
+            Err(_) if !self.to_free.is_empty() => {
+                self.write_down();
+                self.check_rings(id, cap, rings)?
+            }
+            checked => checked?,
+        };
         self.next.generation += 1;
         let run_id = [run_id, super::random()];
         let segment = Segment::create_after(layout, run_id, self.next.generation, id, next);

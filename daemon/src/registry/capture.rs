@@ -278,6 +278,8 @@ impl Registry {
                 Asked::Stop { discard, reply } => {
                     let answer = self.stopped(at, discard);
                     step::at("stop:counted");
+                    // What was given up is not to be had from a next daemon either.
+                    self.write_down();
                     drop(reply.send(Ok(answer)));
                 }
             }

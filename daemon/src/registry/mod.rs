@@ -69,6 +69,9 @@ use producer::{Life, Link, Phase, Producer};
 const ROUND: Duration = Duration::from_secs(1);
 /// Time between two tries to send what a socket had no room for.
 const MAIL: Duration = Duration::from_millis(20);
+/// Time after which a change is written down at the latest that no promise waits for. Writing takes as long for many
+/// changes as for one.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(20);
 
 /// The thread's own state.
 #[derive(Debug)]
@@ -107,8 +110,10 @@ pub(crate) struct Registry {
     started_ns: u64,
     /// Where it is written down what a next daemon needs; `None` for a daemon that has no next one.
     state: Option<StateFile>,
-    /// Whether that is out of date.
+    /// Whether that is out of date, and nothing depends on it yet.
     changed: bool,
+    /// When it is written again, if it is out of date.
+    write_at: Option<Instant>,
     /// What the service manager keeps for a next daemon.
     store: Store,
     /// Files of what ended processes left, where it does not.
@@ -242,6 +247,7 @@ impl Registry {
         let mut registry = Self {
             state,
             changed: false,
+            write_at: None,
             store,
             spool,
             to_free: Vec::new(),
@@ -301,9 +307,7 @@ impl Registry {
             }
             self.expire(Instant::now());
             self.lend();
-            if self.changed {
-                self.write_down();
-            }
+            self.write_soon(Instant::now());
             self.store.flush();
         }
         self.close_all();
@@ -376,6 +380,7 @@ impl Registry {
             .chain(self.visitors.values().map(|visitor| visitor.until))
             .chain(self.waits.iter().map(|wait| wait.until))
             .chain(self.deaf_until)
+            .chain(self.write_at)
             .chain(self.store.has_mail().then_some(now + MAIL))
             .chain([self.next_round]);
         let left = due

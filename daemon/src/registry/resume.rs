@@ -28,7 +28,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use super::attach::ORPHAN_KEEP_S;
 use super::keep::take_tables;
 use super::producer::{Life, Phase, Producer};
-use super::{Registry, Source};
+use super::{Registry, Source, WRITTEN_WITHIN};
 use crate::drain::segment::Segment;
 use crate::handshake::ProcFolder;
 use crate::run::cores::CoreFilter;
@@ -39,9 +39,18 @@ use crate::state::{Found, ProducerRecord, RunRecord, ShareRecord, State};
 use crate::strings::ProducerNames;
 
 impl Registry {
-    /// Writes down what a next daemon needs. Before a promise is given, and after each change.
+    /// Writes down what changed, with all that changes within a moment: a hundred processes that come or go at once are
+    /// written down once.
+    pub(super) fn write_soon(&mut self, now: Instant) {
+        if self.changed && *self.write_at.get_or_insert(now + WRITTEN_WITHIN) <= now {
+            self.write_down();
+        }
+    }
+
+    /// Writes down what a next daemon needs. At once, before a promise is given; else see [`Self::write_soon`].
     pub(super) fn write_down(&mut self) {
         self.changed = false;
+        self.write_at = None;
         let mut held = BTreeSet::new();
         let state = self.state.is_some().then(|| self.record());
         if let (Some(file), Some(state)) = (&mut self.state, state) {

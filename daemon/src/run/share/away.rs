@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use nrt_trace_abi::layout::SegmentLayout;
 use nrt_trace_ring::{Account, Cursor};
+use nrt_trace_shm::clock::realtime_ns;
 
 use super::{Ring, Share, Writers};
 use crate::drain::account::{merged, ring_account};
@@ -144,6 +145,7 @@ impl Share {
     /// Takes its memory back; `open` says whether its process goes on writing.
     pub(crate) fn come_back(&mut self, segment: Arc<Segment>, open: bool) {
         self.segment = Some(segment);
+        self.was_open(open);
         self.writers = if open {
             Writers::Open
         } else {
@@ -165,10 +167,19 @@ impl Share {
 
     /// Its process, whose memory was found without it, is there: `open` says whether it goes on writing.
     pub(crate) fn process_returns(&mut self, open: bool) {
+        self.was_open(open);
         if open {
             self.writers = Writers::Open;
         } else if self.writers == Writers::Away {
             self.writers = Writers::Quiescent;
+        }
+    }
+
+    /// Notes that its gates are open: since now as far as is known, if the daemon that opened them was killed before it
+    /// wrote down when.
+    fn was_open(&mut self, open: bool) {
+        if open {
+            self.armed_from_ns.get_or_insert_with(realtime_ns);
         }
     }
 
