@@ -81,7 +81,7 @@ pub(super) fn measure(product: Product, file: &Path) -> Result<Measured> {
 
 fn each(spool: &mut Spool<File>, mut take: impl FnMut(&TracePart) -> io::Result<()>) -> Result<()> {
     spool
-        .regroup(|part| take(&part).map_err(NativeError::from))
+        .regroup_ahead(|part| take(&part).map_err(NativeError::from))
         .map_err(Into::into)
 }
 

@@ -69,7 +69,7 @@ fn convert(
     let all = trace.spool.events();
     let (mut tally, mut taken, mut filtered) = (Tally::default(), Tally::default(), filter.any());
     filtered &= all > 0;
-    let copied = trace.spool.regroup(|part| {
+    let copied = trace.spool.regroup_ahead(|part| {
         taken.part(&part);
         progress.writing(taken.events(), all);
         if !filtered {

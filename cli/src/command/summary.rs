@@ -35,7 +35,7 @@ fn summary(args: &SummaryArgs, progress: &mut Progress) -> Result<(Trace, Summar
     let mut trace = Trace::open(&args.input, progress)?;
     let all = trace.spool.events();
     let mut summary = Summary::default();
-    let read = trace.spool.regroup(|part| {
+    let read = trace.spool.regroup_ahead(|part| {
         summary.part(&part);
         progress.counting(summary.events(), all);
         Ok::<(), NativeError>(())

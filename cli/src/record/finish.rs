@@ -64,7 +64,7 @@ fn write(
     let mut summary = Summary::default();
     let mut tally = Tally::default();
     let mut census = Census::default();
-    let written = spool.regroup(|part| {
+    let written = spool.regroup_ahead(|part| {
         summary.part(&part);
         tally.part(&part);
         census.part(&part);

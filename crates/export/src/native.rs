@@ -32,6 +32,7 @@
 //! was cut anywhere reads up to the last whole block; then [`NativeError::Cut`] says so, also if the cut fell between
 //! two blocks, because the end mark is missing. Frames of a later kind and parts of a later protocol are skipped.
 
+mod ahead;
 mod block;
 mod reader;
 mod regroup;

@@ -53,12 +53,40 @@ pub(crate) struct Sequence {
     usual: Option<TrackId>,
     /// Which part of the file this is: a new number each time that everything is told again.
     part: u64,
-    /// What was told in this part: a number for each kind's texts.
-    told: HashSet<(u8, u64)>,
+    /// What was told in this part.
+    told: Told,
     /// What was told of plans, by position.
     pub(crate) plans: Vec<bool>,
     /// Numbers of texts in this part.
     pub(crate) texts: HashMap<u64, u64>,
+}
+
+/// Numbers of texts, for each kind. Nearly every one that events refer to is small, and is asked for several times an event: a
+/// bit is looked up instead of a hash.
+#[derive(Debug, Default)]
+struct Told {
+    /// Numbers below 128, by [`Kind`].
+    low: [u128; 4],
+    others: HashSet<(u8, u64)>,
+}
+
+impl Told {
+    /// Whether it was not there.
+    #[inline]
+    fn insert(&mut self, kind: Kind, number: u64) -> bool {
+        if number >= u128::BITS.into() {
+            return self.others.insert((kind as u8, number));
+        }
+        let (known, bit) = (&mut self.low[kind as usize], 1 << number);
+        let new = *known & bit == 0;
+        *known |= bit;
+        new
+    }
+
+    fn clear(&mut self) {
+        self.low = [0; 4];
+        self.others.clear();
+    }
 }
 
 impl Sequence {
@@ -139,7 +167,7 @@ impl<W: Write> Output<W> {
         number: u64,
         text: impl FnOnce() -> String,
     ) -> u64 {
-        if sequence.told.insert((kind as u8, number)) {
+        if sequence.told.insert(kind, number) {
             self.tell(kind, number, &text());
         }
         number

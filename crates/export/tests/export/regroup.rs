@@ -214,6 +214,65 @@ fn the_sinks_error_ends_the_pass() {
     );
 }
 
+/// Parts and error of both ways to read a recording.
+fn both<R: std::io::Read + std::io::Seek + Send>(
+    spool: &mut Spool<R>,
+) -> [(Vec<TracePart>, Option<String>); 2] {
+    let (mut here, mut ahead) = (Vec::new(), Vec::new());
+    let done: Result<(), NativeError> = spool.regroup(|part| {
+        here.push(part);
+        Ok(())
+    });
+    let here = (here, done.err().map(|error| error.to_string()));
+    let done: Result<(), NativeError> = spool.regroup_ahead(|part| {
+        ahead.push(part);
+        Ok(())
+    });
+    [here, (ahead, done.err().map(|error| error.to_string()))]
+}
+
+#[test]
+fn what_is_damaged_is_told_after_what_stands_before_it() {
+    let mut writer = NativeWriter::new(Vec::new()).unwrap();
+    for part in [begin(1, 1), producer(1, 10), ring(1, 0, &[1, 2])] {
+        writer.part(&part).unwrap();
+    }
+    writer.flush_frame().unwrap();
+    let whole = usize::try_from(writer.bytes_written()).unwrap();
+    writer.part(&ring(1, 0, &[3])).unwrap();
+    writer.part(&end(1, 3)).unwrap();
+    let mut file = writer.finish().unwrap();
+    // Behind the second block's label, in its frame.
+    file[whole + 60..whole + 64].fill(0xFF);
+    let mut spool = Spool::open(Cursor::new(file)).unwrap();
+    let [here, ahead] = both(&mut spool);
+    assert_eq!(seqs(&here.0), [((1, 0), vec![1, 2])]);
+    let error = here.1.as_deref().unwrap();
+    assert!(error.contains(&format!("damaged at byte {whole}")), "{error}");
+    assert_eq!(ahead, here);
+}
+
+#[test]
+fn the_sinks_error_ends_reading_ahead() {
+    // More batches than may wait: the reader is waiting for room when the sink gives up.
+    let mut parts = vec![begin(1, 1)];
+    parts.extend((1..5000).map(|seq| ring(1, 0, &[seq])));
+    parts.push(end(1, 4999));
+    let mut spool = spool(&parts);
+    let mut calls = 0;
+    let done: std::io::Result<()> = spool.regroup_ahead(|_| {
+        calls += 1;
+        Err(std::io::ErrorKind::StorageFull.into())
+    });
+    assert_eq!(
+        (done.unwrap_err().kind(), calls),
+        (std::io::ErrorKind::StorageFull, 1)
+    );
+    let [here, ahead] = both(&mut spool);
+    assert_eq!(seqs(&here.0), [((1, 0), (1..5000).collect())]);
+    assert_eq!(ahead, here);
+}
+
 proptest! {
     /// Rings whose events come in any order over any number of fetches.
     #[test]
@@ -238,7 +297,9 @@ proptest! {
         expected.values_mut().for_each(|seqs| seqs.sort_unstable());
         let mut spool = Spool::open(Cursor::new(writer.finish().unwrap())).unwrap();
         prop_assert_eq!(spool.events(), expected.values().map(|seqs| seqs.len() as u64).sum::<u64>());
-        let mut found = seqs(&regrouped(&mut spool));
+        let [here, ahead] = both(&mut spool);
+        prop_assert_eq!(&ahead, &here);
+        let mut found = seqs(&here.0);
         found.retain(|(_, seqs)| !seqs.is_empty());
         prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
     }
