@@ -6,6 +6,7 @@
 //! | 1 | it failed, and nothing was consumed |
 //! | 2 | usage: an argument is wrong, or the daemon refused one |
 //! | 126, 127 | `record`: the command can't be executed, or does not exist |
+//! | 129, 130, 143 | SIGHUP, SIGINT (Ctrl-C) or SIGTERM ended it; a file that was not finished is not there |
 //! | else | `record`: the command's own status, 128 + N when signal N ended it |
 
 use std::fmt::Display;

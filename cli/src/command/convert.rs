@@ -10,6 +10,7 @@ use crate::error::Failure;
 use crate::input::Trace;
 use crate::input::filter::Filter;
 use crate::output::document::Document;
+use crate::output::interrupt::{self, Work};
 use crate::output::progress::Progress;
 use crate::output::tally::Tally;
 use crate::output::target::Target;
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
     if filter.any() {
         target = target.filtered();
     }
+    interrupt::install(Work::Writing(target.clone()))?;
     let mut progress = Progress::new();
     let converted = convert(args, &target, &mut filter, &mut progress);
     progress.clear();

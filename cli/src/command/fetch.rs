@@ -13,6 +13,7 @@ use crate::cli::{FetchArgs, SocketArg};
 use crate::client::{Client, Parts};
 use crate::error::Failure;
 use crate::output::document::{Complete, Document};
+use crate::output::interrupt::{self, Work};
 use crate::output::tally::Tally;
 use crate::output::target::{Opened, Target};
 use crate::output::{human, tell};
@@ -28,6 +29,7 @@ pub(crate) async fn run(socket: &SocketArg, args: FetchArgs) -> Result<ExitCode,
     let target = Target::new(output, args.to.map(Into::into))?
         .with(&args.json)?
         .with_pftrace(&args.pftrace)?;
+    interrupt::install(Work::Fetching(target.clone()))?;
     let opened = target.open()?;
     let mut client = Client::connect(&socket.path()).await?;
     let mut parts = client.fetch(request).await?;

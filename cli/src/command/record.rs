@@ -94,7 +94,16 @@ fn text(outcome: &Outcome, target: &Target) -> String {
         let mut figures = written.summary.report();
         // They go to standard error, where nobody misses them.
         figures.warnings.clear();
-        text.push_str(&figures.to_text());
+        let coloured = if target.is_stdout() {
+            tell::fancy(&stderr())
+        } else {
+            tell::fancy(&stdout())
+        };
+        text.push_str(&if coloured {
+            figures.to_coloured_text()
+        } else {
+            figures.to_text()
+        });
     }
     let size = target.file().and_then(|path| std::fs::metadata(path).ok());
     let size = size.map_or_else(String::new, |meta| {

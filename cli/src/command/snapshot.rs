@@ -8,12 +8,14 @@ use super::fetch::{report, write};
 use crate::cli::{SnapshotArgs, SocketArg};
 use crate::client::Client;
 use crate::error::Failure;
+use crate::output::interrupt::{self, Work};
 use crate::output::target::Target;
 
 /// Writes what the run's rings hold.
 pub(crate) async fn run(socket: &SocketArg, args: SnapshotArgs) -> Result<ExitCode, Failure> {
     // What is wrong with the output is told before the daemon is asked for anything.
     let target = Target::new(&args.output, args.to.map(Into::into))?.with(&args.json)?;
+    interrupt::install(Work::Writing(target.clone()))?;
     let opened = target.open()?;
     let mut client = Client::connect(&socket.path()).await?;
     let request = v1::SnapshotRequest {

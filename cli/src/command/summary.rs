@@ -8,11 +8,13 @@ use nrt_trace_export::{NativeError, Summary};
 use crate::cli::{SummaryArgs, SummaryFormat};
 use crate::error::Failure;
 use crate::input::Trace;
+use crate::output::interrupt::{self, Work};
 use crate::output::progress::Progress;
 use crate::output::tell;
 
 /// Reads the trace, and prints its figures.
 pub(crate) fn run(args: &SummaryArgs) -> Result<ExitCode, Failure> {
+    interrupt::install(Work::Reading)?;
     let mut progress = Progress::new();
     let read = summary(args, &mut progress);
     progress.clear();

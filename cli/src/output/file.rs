@@ -7,6 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -19,6 +20,38 @@ const EARLY_BYTES: usize = 32 << 20;
 
 /// Mode of a new file, before the umask.
 const NEW_FILE: u32 = 0o666;
+
+/// Names that this process's unfinished files have, and how many are finished.
+#[derive(Debug)]
+pub(crate) struct Names {
+    temporary: Vec<PathBuf>,
+    finished: usize,
+}
+
+/// Held while a file gets its name.
+static NAMES: Mutex<Names> = Mutex::new(Names {
+    temporary: Vec::new(),
+    finished: 0,
+});
+
+/// The names as they are. While the answer is held, no file gets another one.
+pub(crate) fn names() -> MutexGuard<'static, Names> {
+    NAMES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Names {
+    /// Files that stand whole under their names.
+    pub(crate) const fn finished(&self) -> usize {
+        self.finished
+    }
+
+    /// Takes the unfinished files away, before this process ends without having dropped them.
+    pub(crate) fn remove_temporary(&self) {
+        for path in &self.temporary {
+            let _best_effort = fs::remove_file(path);
+        }
+    }
+}
 
 /// A file that has no name, or another one, until it is finished. Dropped before, it leaves nothing behind.
 #[derive(Debug)]
@@ -72,12 +105,15 @@ impl WholeFile {
         let folder = folder_of(place);
         let body = match nameless(&folder) {
             Some(file) => Body::Nameless(file),
-            None => Body::Named(
-                tempfile::Builder::new()
+            None => {
+                let mut names = names();
+                let file = tempfile::Builder::new()
                     .prefix(&temporary_name(place))
                     .permissions(fs::Permissions::from_mode(NEW_FILE))
-                    .tempfile_in(&folder)?,
-            ),
+                    .tempfile_in(&folder)?;
+                names.temporary.push(file.path().to_owned());
+                Body::Named(file)
+            }
         };
         Ok(Self {
             place: place.to_owned(),
@@ -97,12 +133,17 @@ impl WholeFile {
             file.set_permissions(old.permissions())?;
         }
         file.sync_all()?;
+        let mut names = names();
         match self.body {
             Body::Nameless(file) => name(&file, &self.place)?,
             Body::Named(file) => {
+                let temporary = file.path().to_owned();
                 file.persist(&self.place).map_err(|refused| refused.error)?;
+                names.temporary.retain(|other| *other != temporary);
             }
         }
+        names.finished += 1;
+        drop(names);
         // The name is in the folder, which has a place on the disk of its own.
         File::open(folder_of(&self.place))?.sync_all()
     }

@@ -11,12 +11,14 @@
 //! | [`split`] | one document for each process |
 //! | [`tally`] | events and losses per process and core |
 //! | [`census`] | events per process and type |
+//! | [`interrupt`] | what a signal leaves of a trace that is being written |
 //! | [`progress`] | the line that shows how a recording goes |
 
 pub(crate) mod census;
 pub(crate) mod document;
 pub(crate) mod file;
 pub(crate) mod human;
+pub(crate) mod interrupt;
 pub(crate) mod progress;
 pub(crate) mod split;
 pub(crate) mod table;

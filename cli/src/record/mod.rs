@@ -31,7 +31,7 @@ mod host;
 mod pace;
 mod rate;
 mod run;
-mod signals;
+pub(crate) mod signals;
 mod ticks;
 
 use std::ffi::OsString;

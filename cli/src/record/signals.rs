@@ -29,8 +29,13 @@ pub(crate) struct EndSignal {
 impl EndSignal {
     /// The exit status of a program that such a signal ended.
     pub(crate) fn status(self) -> u8 {
-        u8::try_from(128 + self.number).unwrap_or(u8::MAX)
+        status_of(self.number)
     }
+}
+
+/// The exit status of a program that the signal of this number ended.
+pub(crate) fn status_of(number: i32) -> u8 {
+    u8::try_from(128 + number).unwrap_or(u8::MAX)
 }
 
 /// What must still be done when the person will not wait.
@@ -134,7 +139,7 @@ fn leave(slot: &LastActSlot, signal: EndSignal) {
 }
 
 /// Whether this process was started with `signal` ignored.
-fn is_ignored(signal: i32) -> bool {
+pub(crate) fn is_ignored(signal: i32) -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else {
         return false;
     };

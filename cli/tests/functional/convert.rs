@@ -98,7 +98,7 @@ fn execution(nc: u64, n: u64) -> Vec<[u64; 14]> {
 }
 
 /// Two processes with two NeuronCores each, and `executions` on each of those.
-fn trace(executions: u64) -> Vec<u8> {
+pub(crate) fn trace(executions: u64) -> Vec<u8> {
     let mut writer = NativeWriter::new(Vec::new()).unwrap();
     let mut give = |part| writer.part(&TracePart { part: Some(part) }).unwrap();
     give(Part::Begin(FetchBegin {
@@ -184,7 +184,7 @@ impl Folder {
         fs::read(&to).unwrap()
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<String> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -385,12 +385,42 @@ fn l03_a_full_disk_is_told_and_leaves_nothing() {
         ended.one_line(1, &["cannot write", "File too large"]);
         assert_eq!(fs::read(&place).unwrap(), before, "{format}");
     }
+    let mut folder_itself = tool();
+    folder_itself.arg("convert").arg(folder.path("t.nrtt"));
+    folder_itself.arg("-o").arg(folder.path(""));
+    finish(&mut folder_itself).one_line(1, &["it is a directory; name a file in it"]);
     let left: Vec<String> = folder
         .names()
         .into_iter()
         .filter(|name| name.contains("tmp"))
         .collect();
     assert_eq!(left, Vec::<String>::new());
+}
+
+/// A file system of 64 KiB, which a mount namespace of its own makes possible for anybody.
+#[test]
+fn l03_a_small_file_system_is_told_and_left_empty() {
+    let folder = Folder::new();
+    fs::write(folder.path("large.nrtt"), trace(300)).unwrap();
+    let small = folder.path("small");
+    fs::create_dir(&small).unwrap();
+    let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" || exit 99; \
+        \"$0\" convert \"$2\" -o \"$1/t.$3\" --to \"$3\"; status=$?; ls -A \"$1\"; exit $status";
+    for format in ["json", "pftrace", "csv", "chrome"] {
+        let mut apart = std::process::Command::new("unshare");
+        apart
+            .args(["--map-root-user", "--mount", "sh", "-c", script])
+            .arg(env!("CARGO_BIN_EXE_nrt-tracectl"))
+            .arg(&small)
+            .arg(folder.path("large.nrtt"))
+            .arg(format);
+        let ended = finish(&mut apart);
+        if ended.status == Some(99) || ended.stderr.starts_with("unshare:") {
+            println!("DID NOT RUN: no mount namespace here: {}", ended.stderr);
+            return;
+        }
+        ended.one_line(1, &["cannot write", "small/t.", "No space left on device"]);
+    }
 }
 
 #[test]

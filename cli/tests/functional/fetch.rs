@@ -85,7 +85,7 @@ fn of(verb: &str, fake: &Fake, more: &[&str]) -> Ended {
     run(arguments)
 }
 
-fn commits(fake: &Fake) -> Vec<String> {
+pub(crate) fn commits(fake: &Fake) -> Vec<String> {
     fake.asked()
         .into_iter()
         .filter(|line| line.starts_with("commit"))
@@ -257,7 +257,7 @@ fn a_fetch_that_breaks_consumes_nothing_and_leaves_the_old_file() {
 }
 
 #[test]
-fn a_full_disk_consumes_nothing() {
+fn l03_a_full_disk_consumes_nothing() {
     let full = |script: &mut Script| script.parts = parts(3, 3);
     nothing_was_consumed(
         full,

@@ -1,18 +1,15 @@
 //! Ctrl-C and its like, from another process and from a terminal.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{Read, Write};
-use std::process::{Child, Command};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::OpenptFlags;
 
 use crate::place::{Place, events, runs, signal, spawn, until, wait};
+use crate::terminal::on_terminal;
 
 #[test]
-fn a_signal_ends_a_recording_of_the_host_with_its_file() {
+fn l02_a_signal_ends_a_recording_of_the_host_with_its_file() {
     let place = Place::new();
     for (number, status) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let file = place.path("t.json");
@@ -54,7 +51,7 @@ fn a_signal_is_passed_on_and_the_commands_answer_counts() {
 }
 
 #[test]
-fn a_second_signal_leaves_at_once_and_takes_the_run_away() {
+fn l02_a_second_signal_leaves_at_once_and_takes_the_run_away() {
     let place = Place::new();
     let daemon = place.daemon();
     let (file, ready) = (place.path("t.json"), place.path("ready"));
@@ -84,73 +81,6 @@ fn a_second_signal_leaves_at_once_and_takes_the_run_away() {
     assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
     assert_eq!(runs(&place), 0, "{said}");
     daemon.shutdown();
-}
-
-/// What a terminal shows, and its controlling end.
-struct Terminal {
-    keyboard: File,
-    shown: Arc<Mutex<Vec<u8>>>,
-    reader: JoinHandle<()>,
-}
-
-impl Terminal {
-    /// What is on the screen so far.
-    fn screen(&self) -> String {
-        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
-    }
-
-    /// All that was ever shown, once nobody has the terminal open any more.
-    fn rest(self) -> String {
-        self.reader.join().unwrap();
-        String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned()
-    }
-}
-
-/// Runs a command as the foreground of a terminal of its own.
-fn on_terminal(command: &Command) -> (Child, Terminal) {
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-    let master = rustix::pty::openpt(flags).unwrap();
-    rustix::pty::grantpt(&master).unwrap();
-    rustix::pty::unlockpt(&master).unwrap();
-    let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
-    let slave = || {
-        let mut options = File::options();
-        options
-            .read(true)
-            .write(true)
-            .open(name.to_str().unwrap())
-            .unwrap()
-    };
-    // A new session without another process between: `setsid` replaces itself.
-    let mut session = Command::new("setsid");
-    session
-        .arg("--ctty")
-        .arg(command.get_program())
-        .args(command.get_args());
-    session
-        .env("XDG_RUNTIME_DIR", std::env::temp_dir())
-        .env("TERM", "xterm")
-        .env_remove("NO_COLOR");
-    session.stdin(slave()).stdout(slave()).stderr(slave());
-    let child = session.spawn().unwrap();
-    drop(session);
-    let keyboard = File::from(master);
-    let mut output = keyboard.try_clone().unwrap();
-    let shown = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&shown);
-    let reader = std::thread::spawn(move || {
-        let mut piece = [0; 4096];
-        // The read fails once nobody has the terminal open any more.
-        while let Ok(bytes @ 1..) = output.read(&mut piece) {
-            seen.lock().unwrap().extend_from_slice(&piece[..bytes]);
-        }
-    });
-    let terminal = Terminal {
-        keyboard,
-        shown,
-        reader,
-    };
-    (child, terminal)
 }
 
 #[test]

@@ -20,6 +20,8 @@
 mod annotate;
 #[cfg(feature = "pftrace")]
 pub mod chrome;
+#[cfg(any(feature = "native", feature = "pftrace"))]
+mod clock;
 #[cfg(feature = "pftrace")]
 pub mod csv;
 mod format;

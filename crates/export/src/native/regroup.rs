@@ -3,7 +3,9 @@
 use std::io::{Read, Seek};
 
 use nrt_trace_abi::record::{RECORD_BYTES, Record};
-use nrt_trace_proto::v1::{FetchBegin, FetchEnd, Records, Strings, TracePart, trace_part::Part};
+use nrt_trace_proto::v1::{
+    ClockAnchor, FetchBegin, FetchEnd, Records, Strings, TracePart, trace_part::Part,
+};
 use prost::bytes::Buf as _;
 
 use super::NativeError;
@@ -18,7 +20,8 @@ const STRINGS: usize = 4096;
 
 impl<R: Read + Seek> Spool<R> {
     /// Gives the whole recording as the parts of one fetch: producer by producer in attach order (which their numbers
-    /// follow), NC by NC, each NC in seq order, with the last account of each ring.
+    /// follow), NC by NC, each NC in seq order, with the last account of each ring. Where REALTIME was set between two of its
+    /// fetches, the beginning comes again for each look at the clocks around that.
     ///
     /// # Errors
     /// The sink's; [`NativeError::Damaged`], or of the file.
@@ -28,7 +31,15 @@ impl<R: Read + Seek> Spool<R> {
     ) -> Result<(), E> {
         let mut give = |part| sink(TracePart { part: Some(part) });
         if let Some(begin) = self.begin() {
+            // A clock that was set between two fetches shows in how they begin and end, and there is one of each from now on.
+            let looks: Vec<FetchBegin> = self
+                .index
+                .set
+                .iter()
+                .map(|look| at(&begin, *look))
+                .collect();
             give(Part::Begin(begin))?;
+            looks.into_iter().map(Part::Begin).try_for_each(&mut give)?;
         }
         for first in (0..self.index.strings.len()).step_by(STRINGS) {
             let end = self.index.strings.len().min(first + STRINGS);
@@ -148,6 +159,14 @@ impl<R: Read + Seek> Spool<R> {
             .rings
             .entry(nc)
             .or_default()
+    }
+}
+
+/// The same beginning, with another look at the clocks.
+fn at(begin: &FetchBegin, clock: ClockAnchor) -> FetchBegin {
+    FetchBegin {
+        clock: Some(clock),
+        ..begin.clone()
     }
 }
 

@@ -6,14 +6,15 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 use hashbrown::HashSet;
 use nrt_trace_abi::record::{RECORD_BYTES, Record};
 use nrt_trace_proto::v1::{
-    FetchBegin, FetchEnd, HostInfo, Producer, ProducerAccount, RingAccount, StringEntry, TracePart,
-    trace_part::Part,
+    ClockAnchor, FetchBegin, FetchEnd, HostInfo, Producer, ProducerAccount, RingAccount,
+    StringEntry, TracePart, trace_part::Part,
 };
 use prost::bytes::{Buf as _, Bytes};
 
 use super::NativeError;
 use super::block::{self, Content, HEADER_BYTES, Next, RingLabel};
 use super::reader::{Frames, cut_at, next_of};
+use crate::clock::{Clock, STEPS_MAX, Step};
 
 /// Late events that are kept in memory to be put in order (28 MiB), over all rings. What is late beyond that stays
 /// where it came.
@@ -42,6 +43,9 @@ pub struct Spool<R> {
 pub(crate) struct Index {
     pub(crate) begin: Option<FetchBegin>,
     pub(crate) end: Option<FetchEnd>,
+    clock: Clock,
+    /// Looks at the clocks before and after each time that REALTIME was set, between the first and the last of all.
+    pub(crate) set: Vec<ClockAnchor>,
     pub(crate) strings: Vec<StringEntry>,
     known: HashSet<u64>,
     pub(crate) producers: BTreeMap<u32, ProducerIndex>,
@@ -51,6 +55,18 @@ pub(crate) struct Index {
     pub(crate) events: u64,
     fetches: u64,
     late: usize,
+}
+
+impl Index {
+    /// Looks at the clocks as a fetch saw them.
+    fn look(&mut self, anchor: Option<ClockAnchor>) {
+        let step = anchor.and_then(|anchor| self.clock.look(anchor));
+        if let Some(Step { before, after, .. }) = step
+            && self.set.len() < 2 * STEPS_MAX
+        {
+            self.set.extend([before, after]);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -206,6 +222,7 @@ impl<R: Read + Seek> Spool<R> {
             Some(Part::Begin(begin)) => {
                 // Whatever is still staged was broken off: it comes again.
                 *staged = Staged::default();
+                index.look(begin.clock);
                 let first = index.begin.get_or_insert_with(|| begin.clone());
                 (first.run, first.fetch_id) = (begin.run, begin.fetch_id);
             }
@@ -224,6 +241,7 @@ impl<R: Read + Seek> Spool<R> {
             Some(Part::ProducerAccount(account)) => staged.producer_accounts.push(account),
             Some(Part::End(end)) => {
                 index.end = Some(end);
+                index.look(end.clock);
                 self.keep(staged)?;
             }
             Some(Part::HostInfo(info)) => index.host_info = Some(info),

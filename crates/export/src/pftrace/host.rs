@@ -12,15 +12,8 @@ use super::field::event;
 use super::rates::{Way, copied};
 use super::stage::Perfetto;
 use super::tracks::{Purpose, RingKey, TrackId, Unit};
+use crate::clock::{Clock, STEPS_MAX, Step};
 use crate::timeline::{Ended, Event};
-
-/// Clock steps that are told; beyond that the clock is not worth a name.
-const STEPS_MAX: usize = 1024;
-
-/// How far REALTIME may move against BOOTTIME between two looks without having been set: a clock that is slewed moves 0.5 ms
-/// a second at most.
-const SLEW: u64 = 2000;
-const STEP_NS: u64 = 1_000_000;
 
 /// Counters of the host monitor.
 #[derive(Debug, Default)]
@@ -37,8 +30,8 @@ pub(super) struct Moments {
     started: u64,
     /// The latest event.
     latest: u64,
-    last: Option<ClockAnchor>,
-    steps: Vec<(ClockAnchor, i128)>,
+    clock: Clock,
+    steps: Vec<Step>,
 }
 
 impl Moments {
@@ -47,26 +40,9 @@ impl Moments {
     }
 
     fn anchor(&mut self, anchor: ClockAnchor) {
-        let ClockAnchor {
-            realtime_ns,
-            boottime_ns,
-            ..
-        } = anchor;
-        if realtime_ns == 0 || boottime_ns == 0 {
-            return;
-        }
-        if let Some(last) = self.last {
-            let Some(passed) = boottime_ns.checked_sub(last.boottime_ns) else {
-                // Told out of order: nothing follows from it.
-                return;
-            };
-            let moved = i128::from(realtime_ns) - i128::from(last.realtime_ns) - i128::from(passed);
-            let slewed = u128::from(STEP_NS + passed / SLEW);
-            if moved.unsigned_abs() > slewed && self.steps.len() < STEPS_MAX {
-                self.steps.push((anchor, moved));
-            }
-        }
-        self.last = Some(anchor);
+        let step = self.clock.look(anchor);
+        let room = self.steps.len() < STEPS_MAX;
+        self.steps.extend(step.filter(|_| room));
     }
 }
 
@@ -151,7 +127,7 @@ impl<W: Write> Perfetto<W> {
 
     /// The latest moment that is known.
     fn moment(&self) -> u64 {
-        let anchor = self.moments.last.map_or(0, |last| last.realtime_ns);
+        let anchor = self.moments.clock.last.map_or(0, |last| last.realtime_ns);
         match self.moments.latest {
             0 => anchor.max(self.moments.started),
             latest => latest,
@@ -341,19 +317,19 @@ impl<W: Write> Perfetto<W> {
         let mut highest = self.output.anchor.realtime_ns;
         if !steps.is_empty() {
             let track = self.tracks.top("clock");
-            for (anchor, moved) in &steps {
+            for Step { after, moved, .. } in &steps {
                 let sign = if *moved < 0 { "back" } else { "forward" };
                 let name = format!("clock set {sign} by {} ns", moved.unsigned_abs());
                 let numbers = [
-                    ("monotonic_ns", anchor.monotonic_ns),
-                    ("boottime_ns", anchor.boottime_ns),
+                    ("monotonic_ns", after.monotonic_ns),
+                    ("boottime_ns", after.boottime_ns),
                 ];
-                let time = anchor.realtime_ns;
+                let time = after.realtime_ns;
                 self.own(false, event::INSTANT, track, time, &name, &numbers)?;
             }
         }
-        let last = self.moments.last;
-        for anchor in steps.iter().map(|(anchor, _)| *anchor).chain(last) {
+        let last = self.moments.clock.last;
+        for anchor in steps.iter().map(|step| step.after).chain(last) {
             // Perfetto takes no trace clock that goes back.
             let forward = anchor.realtime_ns > highest;
             highest = highest.max(anchor.realtime_ns);

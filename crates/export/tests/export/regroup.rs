@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 
 use nrt_trace_abi::record::Record;
-use nrt_trace_export::{NativeError, NativeWriter, Spool};
-use nrt_trace_proto::v1::{ProducerAccount, TracePart, trace_part::Part};
+use nrt_trace_export::{NativeError, NativeWriter, PftraceOptions, PftraceWriter, Spool};
+use nrt_trace_proto::v1::{
+    ClockAnchor, FetchBegin, FetchEnd, ProducerAccount, TracePart, trace_part::Part,
+};
 use proptest::prelude::*;
 
 use crate::parts::{account, begin, end, events, json, names, part, plain, producer, records};
@@ -214,6 +216,64 @@ fn the_sinks_error_ends_the_pass() {
     );
 }
 
+#[test]
+fn a_clock_that_was_set_between_fetches_is_told_with_the_looks_around_it() {
+    const SECOND: u64 = 1_000_000_000;
+    let look = |realtime_ns, boottime_ns| ClockAnchor {
+        realtime_ns,
+        monotonic_ns: boottime_ns,
+        boottime_ns,
+    };
+    let fetch = |id, clock, clock_after, seq| {
+        let begin = FetchBegin {
+            format_version: 1,
+            fetch_id: id,
+            producers: 1,
+            clock: Some(clock),
+            ..FetchBegin::default()
+        };
+        let end = FetchEnd {
+            fetch_id: id,
+            clock: Some(clock_after),
+            ..FetchEnd::default()
+        };
+        [
+            part(Part::Begin(begin)),
+            producer(1, 10),
+            ring(1, 0, &[seq]),
+            part(Part::End(end)),
+        ]
+    };
+    let at = |s: u64| look(100 * SECOND + s * SECOND, s * SECOND);
+    // Set back by 60 s between the second fetch and the third.
+    let set = |s: u64| look(40 * SECOND + s * SECOND, s * SECOND);
+    let parts = [
+        fetch(1, at(1), at(2), 1),
+        fetch(2, at(3), at(4), 2),
+        fetch(3, set(5), set(6), 3),
+    ];
+    let parts = regrouped(&mut spool(&parts.concat()));
+    let clocks: Vec<ClockAnchor> = parts
+        .iter()
+        .filter_map(|part| match &part.part {
+            Some(Part::Begin(begin)) => begin.clock,
+            _ => None,
+        })
+        .collect();
+    assert_eq!(clocks, [at(1), at(4), set(5)]);
+    assert!(
+        matches!(&parts.last().unwrap().part, Some(Part::End(end)) if end.clock == Some(set(6)))
+    );
+    let mut writer = PftraceWriter::new(Vec::new(), PftraceOptions::default()).unwrap();
+    parts.iter().for_each(|part| writer.part(part).unwrap());
+    let file = writer.finish().unwrap();
+    let said = b"clock set back by 60000000000 ns";
+    assert!(file.windows(said.len()).any(|window| window == said));
+    // What was converted keeps it.
+    let clocks_again = regrouped(&mut spool(&parts));
+    assert_eq!(clocks_again, parts);
+}
+
 /// Parts and error of both ways to read a recording.
 fn both<R: std::io::Read + std::io::Seek + Send>(
     spool: &mut Spool<R>,
@@ -248,7 +308,10 @@ fn what_is_damaged_is_told_after_what_stands_before_it() {
     let [here, ahead] = both(&mut spool);
     assert_eq!(seqs(&here.0), [((1, 0), vec![1, 2])]);
     let error = here.1.as_deref().unwrap();
-    assert!(error.contains(&format!("damaged at byte {whole}")), "{error}");
+    assert!(
+        error.contains(&format!("damaged at byte {whole}")),
+        "{error}"
+    );
     assert_eq!(ahead, here);
 }
 
