@@ -12,7 +12,9 @@ mod fetch;
 mod host;
 mod instructions;
 mod json;
+mod lifecycle;
 mod soak;
+mod world;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -42,6 +44,22 @@ enum Command {
     /// Processes and daemons that are killed, runs that start and stop, and an exact account at the end. Needs nrt-traced
     /// beside it.
     Soak(soak::Options),
+    /// Processes that attach, emit and end, one after the other, alone and beside many. Needs nrt-traced beside it.
+    Attach(lifecycle::attach::Options),
+    /// How soon a changed filter holds in eight processes that emit. Needs nrt-traced beside it.
+    SetFilter(lifecycle::filter::Options),
+    /// The daemon killed and started again and again under processes that emit without pause: what they notice, and the
+    /// account. Needs nrt-traced beside it.
+    Restart(lifecycle::restart::Options),
+    /// One process of `attach`.
+    #[command(hide = true)]
+    AttachWorker(lifecycle::attach::WorkerOptions),
+    /// One process of `set-filter`.
+    #[command(hide = true)]
+    FilterWorker(lifecycle::filter::WorkerOptions),
+    /// One process of `restart`.
+    #[command(hide = true)]
+    RestartWorker,
     /// One process of the soak.
     #[command(hide = true)]
     SoakWorker(soak::worker::WorkerOptions),
@@ -66,6 +84,12 @@ fn main() -> anyhow::Result<()> {
         Command::Instructions => instructions::run(),
         Command::Host(options) => host::run(&options),
         Command::HostWorker(options) => host::work(options),
+        Command::Attach(options) => lifecycle::attach::run(&options),
+        Command::AttachWorker(options) => lifecycle::attach::work(&options),
+        Command::SetFilter(options) => lifecycle::filter::run(&options),
+        Command::FilterWorker(options) => lifecycle::filter::work(&options),
+        Command::Restart(options) => lifecycle::restart::run(&options),
+        Command::RestartWorker => lifecycle::restart::work(),
         Command::Soak(options) => soak::run(&options),
         Command::SoakWorker(options) => soak::worker::work(&options),
         Command::EmitWorker => emit::worker::serve(),

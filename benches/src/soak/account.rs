@@ -17,19 +17,19 @@ type EventKey = (u64, u64);
 
 /// One fetch, taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) fetch_id: u64,
+pub(crate) struct Batch {
+    pub(crate) fetch_id: u64,
     run: u64,
     /// Process numbers, with the pids of those processes.
     pids: BTreeMap<u32, u32>,
     events: BTreeMap<RingKey, Vec<(u64, EventKey)>>,
     accounts: BTreeMap<RingKey, RingAccount>,
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 impl Batch {
     /// Takes a fetch apart; an event that does not hold together is an error.
-    pub(super) fn of(parts: &[TracePart]) -> Result<Self> {
+    pub(crate) fn of(parts: &[TracePart]) -> Result<Self> {
         let mut batch = Self::default();
         for part in parts.iter().filter_map(|part| part.part.as_ref()) {
             match part {
@@ -79,41 +79,41 @@ impl Batch {
 
 /// Everything that was told.
 #[derive(Debug, Default)]
-pub(super) struct Books {
+pub(crate) struct Books {
     pids: BTreeMap<u32, u32>,
     delivered: BTreeMap<RingKey, Vec<(u64, EventKey)>>,
     accounts: BTreeMap<RingKey, RingAccount>,
     /// A fetch whose commit was not answered: it counts if the next one does not bring it again.
     unsure: Option<Batch>,
-    pub(super) unsure_commits: u64,
+    pub(crate) unsure_commits: u64,
 }
 
 /// Sums over all processes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums {
-    pub(super) processes: u64,
-    pub(super) begun: u64,
-    pub(super) recorded: u64,
-    pub(super) claimed: u64,
-    pub(super) delivered: u64,
-    pub(super) overwritten: u64,
-    pub(super) dropped: u64,
-    pub(super) abandoned: u64,
-    pub(super) unfinished: u64,
+pub(crate) struct Sums {
+    pub(crate) processes: u64,
+    pub(crate) begun: u64,
+    pub(crate) recorded: u64,
+    pub(crate) claimed: u64,
+    pub(crate) delivered: u64,
+    pub(crate) overwritten: u64,
+    pub(crate) dropped: u64,
+    pub(crate) abandoned: u64,
+    pub(crate) unfinished: u64,
     /// Processes with a ring whose last account was not exact, and events of theirs that no account names.
-    pub(super) inexact: u64,
-    pub(super) untold: u64,
+    pub(crate) inexact: u64,
+    pub(crate) untold: u64,
 }
 
 impl Books {
     /// Notes a committed fetch.
-    pub(super) fn take(&mut self, batch: Batch) -> Result<()> {
+    pub(crate) fn take(&mut self, batch: Batch) -> Result<()> {
         self.settle(&batch)?;
         self.add(batch)
     }
 
     /// Notes a fetch of which nobody knows whether it was committed.
-    pub(super) fn take_unsure(&mut self, batch: Batch) -> Result<()> {
+    pub(crate) fn take_unsure(&mut self, batch: Batch) -> Result<()> {
         self.settle(&batch)?;
         self.unsure = Some(batch);
         self.unsure_commits += 1;
@@ -146,7 +146,7 @@ impl Books {
     }
 
     /// Whether the last fetch's commit is in doubt.
-    pub(super) fn is_unsure(&self) -> bool {
+    pub(crate) fn is_unsure(&self) -> bool {
         self.unsure.is_some()
     }
 
@@ -173,7 +173,7 @@ impl Books {
     }
 
     /// Notes accounts that came without events.
-    pub(super) fn accounts(&mut self, run: u64, accounts: &[RingAccount]) -> Result<()> {
+    pub(crate) fn accounts(&mut self, run: u64, accounts: &[RingAccount]) -> Result<()> {
         for account in accounts {
             let key = (run, account.producer_id, account.nc_idx);
             check_sum(key, account)?;
@@ -182,13 +182,29 @@ impl Books {
         Ok(())
     }
 
-    pub(super) fn processes(&mut self, producers: &[nrt_trace_proto::v1::Producer]) {
+    pub(crate) fn processes(&mut self, producers: &[nrt_trace_proto::v1::Producer]) {
         let pid = |p: &nrt_trace_proto::v1::Producer| Some((p.producer_id, p.pid?.unsigned_abs()));
         self.pids.extend(producers.iter().filter_map(pid));
     }
 
+    /// Events that came, over all runs.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.delivered
+            .values()
+            .map(|events| events.len() as u64)
+            .sum()
+    }
+
+    /// The last accounts of a process's rings in all runs.
+    pub(crate) fn accounts_of(&self, pid: u32) -> impl Iterator<Item = &RingAccount> {
+        let of_pid = move |id: u32| self.pids.get(&id) == Some(&pid);
+        (self.accounts.iter())
+            .filter(move |(key, _)| of_pid(key.1))
+            .map(|(_, account)| account)
+    }
+
     /// Compares all of it with the logs of all processes, by their pids.
-    pub(super) fn check(&self, logs: &[(u32, PathBuf)]) -> Result<Sums> {
+    pub(crate) fn check(&self, logs: &[(u32, PathBuf)]) -> Result<Sums> {
         let mut sums = Sums::default();
         let mut rings = BTreeMap::<u32, Vec<RingKey>>::new();
         for key in self.accounts.keys().chain(self.delivered.keys()) {

@@ -1,26 +1,25 @@
 //! A soak: processes that emit, are stopped, end and are killed; a daemon that is killed, ended and started again; runs that
-//! start and stop; fetches that are whole, partial, broken off or not committed. At random, by a seed that repeats the choices.
+//! start and stop; fetches that are whole, partial, broken off or not committed, and snapshots. At random, by a seed that repeats the choices.
 //!
 //! Then an account over all runs: what was delivered and what was said to be lost, against each process's private log. And
 //! memory and descriptors of the daemon, early and late.
 
-mod account;
+pub(crate) mod account;
 mod report;
 pub(crate) mod worker;
-mod world;
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use nrt_trace_proto::v1::ProducerState;
 use nrt_trace_tests::dice::Dice;
 use rustix::process::Signal;
 
+use crate::world::{Worker, World};
 use account::{Batch, Books};
 use report::{Counts, Sample};
-use world::{Worker, World};
 
 /// Processes at a time.
 const WORKERS: usize = 6;
@@ -46,6 +45,8 @@ enum Act {
     FetchSome,
     /// A fetch that is not committed: a look at what is there.
     Look,
+    /// All that the rings hold, read or not.
+    Snapshot,
     NextRun,
     KillProcess,
     EndProcess,
@@ -56,10 +57,11 @@ enum Act {
 }
 
 impl Act {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Fetch,
         Self::FetchSome,
         Self::Look,
+        Self::Snapshot,
         Self::NextRun,
         Self::KillProcess,
         Self::EndProcess,
@@ -74,7 +76,8 @@ impl Act {
         match dice.below(100) {
             0..32 => Self::Fetch,
             32..42 => Self::FetchSome,
-            42..54 => Self::Look,
+            42..48 => Self::Look,
+            48..54 => Self::Snapshot,
             54..66 => Self::NextRun,
             66..78 => Self::KillProcess,
             78..86 => Self::EndProcess,
@@ -169,6 +172,7 @@ impl Soak {
                 self.fetch(most)
             }
             Act::Look => Batch::of(&self.world.fetch(0)?).map(drop),
+            Act::Snapshot => Batch::of(&self.world.snapshot()?).map(drop),
             Act::NextRun => {
                 self.back()?;
                 let whole = self.dice.below(2) == 0;
@@ -231,8 +235,12 @@ impl Soak {
 
     fn start_worker(&mut self) -> Result<()> {
         let seed = self.dice.below(usize::MAX) as u64;
-        let worker = self.world.start_worker(seed)?;
-        self.logs.push((worker.pid(), worker.log.clone()));
+        let log = self.world.path(&format!("{}.ledger", self.logs.len()));
+        let seed = seed.to_string();
+        let arguments = ["soak-worker", "--seed", &seed, "--log"].map(OsStr::new);
+        let arguments = [&arguments[..], &[log.as_os_str()]].concat();
+        let worker = self.world.start_worker(0, &arguments)?;
+        self.logs.push((worker.pid(), log));
         self.live.push(worker);
         Ok(())
     }
@@ -283,22 +291,9 @@ impl Soak {
 
     /// Waits until every process has found the daemon again.
     fn back(&mut self) -> Result<()> {
-        let began = Instant::now();
-        loop {
-            let producers = self.world.producers()?;
-            self.books.processes(&producers);
-            let is_back = |worker: &Worker| {
-                producers.iter().any(|producer| {
-                    producer.pid.map(i32::unsigned_abs) == Some(worker.pid())
-                        && producer.state() == ProducerState::Capturing
-                })
-            };
-            if self.live.iter().all(is_back) {
-                return Ok(());
-            }
-            ensure!(began.elapsed() < PATIENCE, "a process does not come back");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let books = &mut self.books;
+        self.world
+            .back(&self.live, |producers| books.processes(producers))
     }
 
     fn sample(&mut self) -> Result<()> {

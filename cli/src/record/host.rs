@@ -87,14 +87,19 @@ impl Host {
     }
 }
 
-/// A folder, mode 0700, whose name leaves room for the sockets' names.
+/// A folder, mode 0700, whose name leaves room for the sockets' names: in the user's own runtime folder, which nobody else can
+/// write to. Only where there is none, in the one for temporary files, under a random name that nothing had before:
+/// whoever is to find it there is told its path (`NRT_TRACE_PRODUCER_SOCKET`), and no other program looks for it.
 fn private_folder() -> io::Result<TempDir> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR")
         .map(PathBuf::from)
         .filter(|p| p.is_absolute());
-    let places = runtime
-        .into_iter()
-        .chain([std::env::temp_dir(), PathBuf::from("/tmp")]);
+    let of_user = Path::new("/run/user").join(rustix::process::getuid().as_raw().to_string());
+    private_folder_in(runtime.into_iter().chain([of_user, std::env::temp_dir()]))
+}
+
+/// A private folder in the first of these that takes one.
+fn private_folder_in(places: impl IntoIterator<Item = PathBuf>) -> io::Result<TempDir> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for place in places {
         let folder = tempfile::Builder::new()
@@ -103,7 +108,13 @@ fn private_folder() -> io::Result<TempDir> {
             .tempdir_in(&place);
         match folder {
             Ok(folder) if fits(folder.path()) => return Ok(folder),
-            Ok(_) => last = io::Error::other("the paths of all of them are too long for sockets"),
+            Ok(folder) => {
+                let text = format!(
+                    "{} is too long a path for sockets: set XDG_RUNTIME_DIR or TMPDIR to a shorter one",
+                    folder.path().display()
+                );
+                last = io::Error::other(text);
+            }
             Err(error) => last = error,
         }
     }
@@ -128,6 +139,25 @@ mod tests {
             .mode();
         assert_eq!(mode & 0o777, 0o700);
         assert!(fits(folder.path()));
-        assert!(!fits(Path::new(&format!("/{}", "x".repeat(100)))));
+    }
+
+    /// Case Y02: a path that is too long is said, and no other folder taken in its place silently.
+    #[test]
+    fn y02_a_long_path_does_not_end_in_tmp() {
+        let place = tempfile::tempdir().unwrap();
+        let long = place.path().join("x".repeat(100));
+        std::fs::create_dir(&long).unwrap();
+        let error = private_folder_in([long.clone()]).unwrap_err().to_string();
+        assert!(
+            error.contains("too long") && error.contains("XDG_RUNTIME_DIR"),
+            "{error}"
+        );
+        assert_eq!(
+            std::fs::read_dir(&long).unwrap().count(),
+            0,
+            "it is removed"
+        );
+        let short = private_folder_in([place.path().to_owned()]).unwrap();
+        assert!(short.path().starts_with(place.path()));
     }
 }

@@ -8,7 +8,7 @@
 use std::io::{self, BufRead, Write};
 use std::process::{self, ExitCode};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,10 @@ struct Cli {
     /// Emit a batch for each line on stdin, up to its end, in place of one at once
     #[arg(long)]
     interactive: bool,
+    /// Emit as fast as it goes until stdin ends, on one thread, and say how often that slept meanwhile:
+    /// `{"recorded":n,"refused":m,"slept":k}`
+    #[arg(long)]
+    busy: bool,
     /// Wait for the end of stdin before ending
     #[arg(long)]
     linger: bool,
@@ -83,6 +87,9 @@ fn run(cli: &Cli, tracer: Tracer) -> io::Result<()> {
     if let Some(model) = &cli.model {
         let id = tracer.intern(cli.nc.0[0], model);
         drop(tracer.span(EventType::ExecuteApi, cli.nc.0[0], [id.0, 0, 0, 0, 0]));
+    }
+    if cli.busy {
+        return emit_busily(cli, tracer);
     }
     if cli.interactive {
         writeln!(io::stdout(), "ready")?;
@@ -133,6 +140,39 @@ fn emit_batch(cli: &Cli, tracer: Tracer, batch: u64) -> io::Result<()> {
         cli.events * cli.threads - recorded
     )?;
     out.flush()
+}
+
+/// Emits until stdin ends. The first events, which may have to wait for pages of the rings and of the program, are not
+/// counted as slept.
+fn emit_busily(cli: &Cli, tracer: Tracer) -> io::Result<()> {
+    const FIRST: u64 = 100_000;
+    let end = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&end);
+    thread::spawn(move || {
+        let _ended = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        flag.store(true, Ordering::Relaxed);
+    });
+    let nc = cli.nc.0[0];
+    let mut recorded = emit(tracer, 0, nc, 1..=FIRST, 0);
+    let (before, mut number) = (sleeps()?, FIRST);
+    while !end.load(Ordering::Relaxed) {
+        recorded += emit(tracer, 0, nc, number + 1..=number + 1000, 0);
+        number += 1000;
+    }
+    let slept = sleeps()? - before;
+    let refused = number - recorded;
+    writeln!(
+        io::stdout(),
+        "{{\"recorded\":{recorded},\"refused\":{refused},\"slept\":{slept}}}"
+    )
+}
+
+/// How often this thread went to sleep so far.
+fn sleeps() -> io::Result<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status")?;
+    let count = (status.lines()).find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    let count = count.and_then(|count| count.trim().parse().ok());
+    count.ok_or_else(|| io::Error::other("no count of switches"))
 }
 
 /// Emits the events of one thread, and returns how many were recorded.

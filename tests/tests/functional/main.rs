@@ -5,6 +5,7 @@
 mod activation;
 mod bad_input;
 mod c_program;
+mod cases;
 mod checks;
 mod daemon;
 mod demo;
@@ -15,6 +16,7 @@ mod fetch_twice;
 mod filters;
 mod killed;
 mod limits;
+mod noticed;
 mod own;
 mod record;
 mod record_apart;

@@ -19,7 +19,7 @@ fn seconds() -> u64 {
 
 /// `unshare` with the command of a program behind it; `None`, and a loud word, where it may not.
 #[expect(clippy::print_stderr, reason = "a test that did not run says so")]
-fn unshared(host: &Host, options: &[&str], program: &Command) -> Option<Command> {
+pub(crate) fn unshared(host: &Host, options: &[&str], program: &Command) -> Option<Command> {
     let mut probe = host.command("unshare");
     let allowed = run({
         probe.args(options).arg("true");
