@@ -7,14 +7,15 @@ use std::thread::JoinHandle;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, Current};
 use crate::drain::fetch::Machine;
-use crate::host::{CPrograms, HostThread, Members};
+use crate::host::{CPrograms, HostMonitor, HostThread, Members};
 use crate::listen::{Listening, SocketFiles, Sockets, StartError};
 use crate::memory::Memory;
-use crate::registry::command::Handle;
+use crate::registry::command::{Command, Handle};
 use crate::registry::{Parts, Registry};
 use crate::rpc::{Control, Server};
+use crate::run::error::RunError;
 use crate::state::FromManager;
 use crate::strings::Names;
 
@@ -26,10 +27,13 @@ pub struct Daemon;
 #[derive(Debug)]
 pub struct Running {
     config: Arc<Config>,
+    /// Whether the path of the control socket is a file that this process can see.
+    control_reachable: bool,
+    current: Current,
     handle: Handle,
     ended: watch::Receiver<bool>,
     // In the order of their end: the registry with its clock and memory, the server, then the names are free.
-    _host: HostThread,
+    host: HostThread,
     server: Option<Server>,
     registry: Option<JoinHandle<()>>,
     files: Option<SocketFiles>,
@@ -54,6 +58,7 @@ impl Daemon {
         let adopted = listening.names();
         listening.place(&mut config);
         let config = Arc::new(config);
+        let current = Current::new(config.clone());
         let Sockets {
             control,
             control_access,
@@ -101,15 +106,17 @@ impl Daemon {
         // From here on an error drops `running`, which ends what was begun.
         let mut running = Running {
             config: config.clone(),
+            control_reachable: config.control_socket.exists(),
+            current: current.clone(),
             handle: handle.clone(),
             ended,
-            _host: host,
+            host,
             server: None,
             registry: Some(registry),
             files: Some(files),
         };
         running.server = Some(Server::start(
-            Control::new(config, handle, monitor),
+            Control::new(current, handle, monitor),
             control_access,
             control,
             died(),
@@ -136,6 +143,36 @@ impl Running {
     #[must_use]
     pub fn producer_socket(&self) -> &Path {
         &self.config.producer_socket
+    }
+
+    /// The registry thread's door.
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// The host monitor's door.
+    pub(crate) fn monitor(&self) -> HostMonitor {
+        self.host.monitor()
+    }
+
+    /// The control socket's file, if this process can see it: one that was handed over may have a name that is none.
+    pub(crate) fn reachable_control_socket(&self) -> Option<&Path> {
+        self.control_reachable.then(|| self.control_socket())
+    }
+
+    /// Goes on with other settings, of those that can change while it runs.
+    pub(crate) fn reconfigure(&self, config: &Config) -> Result<(), RunError> {
+        let config = Config {
+            // The sockets are where they are, whatever file, environment and flags say.
+            control_socket: self.config.control_socket.clone(),
+            producer_socket: self.config.producer_socket.clone(),
+            ..config.clone()
+        };
+        let config = Arc::new(config);
+        self.handle.send(Command::Reload(config.clone()))?;
+        self.host.monitor().configure(config.host.clone());
+        self.current.set(config);
+        Ok(())
     }
 
     /// Ends the daemon: gates are closed, open calls are cut off after a moment, the sockets are removed. Takes about

@@ -19,6 +19,7 @@
 //! | `strings` | names, merged |
 //! | `clock` | the clock of each control page |
 //! | `memory` | memory ahead of the rings, and its freeing |
+//! | `pulse` | whether a thread still comes round |
 //! | `ration` | lines of the log that peers can cause |
 //! | `host` | the host monitor: what machine and processes use, once a period |
 //! | `rpc` | the control API |
@@ -34,11 +35,13 @@ mod clock;
 pub mod config;
 mod daemon;
 mod drain;
+mod failpoint;
 mod handshake;
 mod host;
 mod listen;
 mod memory;
 mod metrics;
+mod pulse;
 mod ration;
 mod registry;
 mod rpc;
@@ -50,7 +53,7 @@ pub mod step;
 mod strings;
 mod ticker;
 
-pub use config::{Allocate, Budgets, Config, ConfigError, Flags, HostSettings, one_line};
+pub use config::{Allocate, Budgets, Config, ConfigError, Flags, HostSettings, LogLevel, one_line};
 pub use daemon::{Daemon, Running};
 pub use host::Retention;
 pub use listen::StartError;

@@ -72,6 +72,19 @@ pub fn stepper() -> &'static Path {
     STEPPER.get_or_init(|| find("stepper", build_stepper).expect("the stepper can be built"))
 }
 
+/// The daemon with places where its threads can be made to hang, which no other build has.
+///
+/// # Panics
+///
+/// If cargo can't build it.
+#[must_use]
+pub fn failpoints() -> &'static Path {
+    static FAILPOINTS: OnceLock<PathBuf> = OnceLock::new();
+    FAILPOINTS.get_or_init(|| {
+        find("failpoints", build_failpoints).expect("the daemon with failpoints can be built")
+    })
+}
+
 /// What a file in the target folder says.
 #[derive(Serialize, Deserialize)]
 struct Built<T> {
@@ -203,9 +216,20 @@ fn build(place: &Place) -> Result<Artifacts> {
 
 /// By itself: together with another package it would give the steps to that one's programs too.
 fn build_stepper(place: &Place) -> Result<PathBuf> {
-    let package = ["--package", "nrt-trace-stepper", "--features", "steps"];
-    let files = cargo(place, &[&["build"], &package[..]].concat())?;
-    named(&files, "nrt-trace-stepper")
+    build_featured(place, "steps", "nrt-trace-stepper")
+}
+
+fn build_failpoints(place: &Place) -> Result<PathBuf> {
+    build_featured(place, "failpoints", "nrt-traced-failpoints")
+}
+
+fn build_featured(place: &Place, feature: &str, program: &str) -> Result<PathBuf> {
+    let package = ["--package", "nrt-trace-stepper", "--features", feature];
+    let files = cargo(
+        place,
+        &[&["build", "--bin", program], &package[..]].concat(),
+    )?;
+    named(&files, program)
 }
 
 fn workspace() -> Result<PathBuf> {

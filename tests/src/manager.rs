@@ -1,10 +1,9 @@
 //! A service manager that keeps descriptors, as systemd does, and hands them to the next daemon.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,7 +36,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Heard {
     kept: Vec<(String, OwnedFd)>,
-    lines: BTreeSet<String>,
+    lines: Vec<String>,
 }
 
 impl Manager {
@@ -147,10 +146,29 @@ impl Manager {
         heard.kept.iter().map(|(name, _)| name.clone()).collect()
     }
 
+    /// Where it listens.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All lines that it was told, in order.
+    #[must_use]
+    pub fn said(&self) -> Vec<String> {
+        self.settled().lines.clone()
+    }
+
+    /// How often it was told this line.
+    #[must_use]
+    pub fn times_told(&self, line: &str) -> usize {
+        let heard = self.settled();
+        heard.lines.iter().filter(|other| *other == line).count()
+    }
+
     /// Whether it was told this line.
     #[must_use]
     pub fn was_told(&self, line: &str) -> bool {
-        self.settled().lines.contains(line)
+        self.times_told(line) > 0
     }
 
     /// Keeps something that no daemon asked for.

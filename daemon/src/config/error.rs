@@ -1,8 +1,11 @@
 //! What can be wrong with the settings.
 
+use std::fmt;
 use std::path::PathBuf;
 
-/// Settings that can't be used: each names the key or the file, and what is allowed.
+use super::origin::Origin;
+
+/// Settings that can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -14,13 +17,70 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// The configuration is no TOML, or has a key or a type that does not exist.
-    #[error("bad configuration{}: {problem}", .line.map(|n| format!(", line {n}")).unwrap_or_default())]
-    Syntax {
-        /// Line of the text, from 1, where known.
-        line: Option<usize>,
-        /// What is wrong, on one line.
-        problem: String,
+    /// All that is wrong, in the order in which it stands.
+    #[error("{}", .0.iter().map(Wrong::to_string).collect::<Vec<_>>().join("; "))]
+    Wrong(Vec<Wrong>),
+}
+
+impl ConfigError {
+    /// Each defect by itself, on a line.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Wrong(all) => all.iter().map(Wrong::to_string).collect(),
+            Self::Read { .. } => vec![self.to_string()],
+        }
+    }
+}
+
+/// One thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Wrong {
+    /// Where it was said.
+    pub at: Origin,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.at, &self.problem) {
+            (Origin::Default, problem) => problem.fmt(f),
+            // Of the variable itself.
+            (at, Problem::Empty) => write!(f, "{at} {}", Problem::Empty),
+            (at, problem) => write!(f, "{at}: {problem}"),
+        }
+    }
+}
+
+/// What is wrong with a setting.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The file is no TOML.
+    #[error("{0}")]
+    Syntax(String),
+    /// There is no such key.
+    #[error("unknown key {key}; {}", near.map_or_else(
+        || format!("allowed: {}", super::keys::names().join(", ")),
+        |near| format!("did you mean {near}?"),
+    ))]
+    Unknown {
+        /// The key.
+        key: String,
+        /// One that is written almost like it.
+        near: Option<&'static str>,
+    },
+    /// A value of another type than the key's.
+    #[error("{key} is {found}; allowed: {allowed}")]
+    Type {
+        /// The key.
+        key: &'static str,
+        /// What it is.
+        found: &'static str,
+        /// What would be right.
+        allowed: &'static str,
     },
     /// A value outside what is allowed.
     #[error("{key} is {value}; allowed: {allowed}")]
@@ -32,12 +92,7 @@ pub enum ConfigError {
         /// What would be right.
         allowed: &'static str,
     },
-    /// A value of a configuration file, with the file.
-    #[error("{}: {error}", .path.display())]
-    InFile {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong in it.
-        error: Box<Self>,
-    },
+    /// A variable of the environment that is set and empty.
+    #[error("is set, but to nothing: give it a value, or unset it")]
+    Empty,
 }

@@ -1,37 +1,70 @@
 //! The command line of `nrt-traced`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{Args, Parser, Subcommand};
 
-use super::{Config, ConfigError, group, raw};
+use super::settings::{Sayings, Settings};
+use super::value::Value;
+use super::{Config, ConfigError, group};
+
+/// The configuration file that is read when no other is named, if it is there.
+pub const DEFAULT_FILE: &str = "/etc/nrt-trace/nrt-traced.toml";
 
 /// Collects trace events from the processes of this host.
 ///
 /// Programs attach on the producer socket; nrt-tracectl starts, stops and reads captures on the control socket. Ends
-/// on SIGTERM or SIGINT. Exit status: 0 after a signal, 1 for a failure, 2 for bad usage or configuration.
+/// on SIGTERM or SIGINT; SIGHUP has the configuration read again. A flag overrides a variable of the environment
+/// (NRT_TRACED_ and the key in capitals; for the sockets also NRT_TRACE_SOCKET and NRT_TRACE_PRODUCER_SOCKET), which
+/// overrides the file. Exit status: 0 after a signal, 1 for a failure, 2 for bad usage or configuration.
+#[expect(clippy::doc_markdown, reason = "it is the help's text")]
 #[derive(Clone, Debug, Default, Parser)]
-#[command(name = "nrt-traced", version, max_term_width = 100)]
+#[command(
+    name = "nrt-traced",
+    version,
+    max_term_width = 100,
+    args_conflicts_with_subcommands = true
+)]
+pub struct CommandLine {
+    /// What to do other than to collect.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Settings.
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// What the program does other than to collect.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Looks for mistakes in a configuration file; prints each with its line, and exits with 2 if there is one
+    CheckConfig {
+        /// The file [default: /etc/nrt-trace/nrt-traced.toml]
+        file: Option<PathBuf>,
+    },
+    /// Prints the settings that flags, environment and file give together, and where each comes from
+    PrintConfig {
+        /// Print a file of all keys with their defaults instead, commented out
+        #[arg(long)]
+        sample: bool,
+        /// Settings.
+        #[command(flatten)]
+        flags: Flags,
+    },
+}
+
+/// Settings on the command line.
+#[derive(Clone, Debug, Default, Args)]
 pub struct Flags {
     /// Control socket [default: /run/nrt-trace/control.sock]
-    #[arg(
-        long,
-        value_name = "PATH",
-        env = "NRT_TRACE_SOCKET",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "PATH")]
     pub socket: Option<PathBuf>,
 
     /// Socket that programs attach to [default: /run/nrt-trace/producer.sock]
-    #[arg(
-        long,
-        value_name = "PATH",
-        env = "NRT_TRACE_PRODUCER_SOCKET",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "PATH")]
     pub producer_socket: Option<PathBuf>,
 
-    /// Configuration file (TOML); without it the defaults hold
+    /// Configuration file [default: /etc/nrt-trace/nrt-traced.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -56,61 +89,71 @@ impl Flags {
     /// The settings that flags, environment and file give together.
     ///
     /// # Errors
-    /// As [`Config::from_toml`], or the file can't be read.
-    pub fn resolve(self) -> Result<Config, ConfigError> {
-        let mut config = Config::default();
-        let mut state_dir = self.state_dir;
-        if let Some(path) = self.config {
-            let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read {
-                path: path.clone(),
-                source,
-            })?;
-            let read = raw::parse(&text).and_then(|mut raw| {
-                state_dir = state_dir.take().or_else(|| raw.state_dir.take());
-                raw.apply(&mut config)
-            });
-            read.map_err(|error| ConfigError::InFile {
-                path,
-                error: Box::new(error),
-            })?;
+    /// [`ConfigError::Wrong`] with everything that is wrong, or the file can't be read.
+    pub fn settings(&self) -> Result<Settings, ConfigError> {
+        self.settings_with(|name| std::env::var_os(name))
+    }
+
+    /// The same, with an environment of the caller's.
+    pub(super) fn settings_with(
+        &self,
+        variable: impl Fn(&str) -> Option<std::ffi::OsString>,
+    ) -> Result<Settings, ConfigError> {
+        let mut sayings = Sayings::default();
+        let path = (self.config.as_deref()).unwrap_or_else(|| Path::new(DEFAULT_FILE));
+        match std::fs::read_to_string(path) {
+            Ok(text) => sayings.add_file(&text, Some(path)),
+            Err(error) if self.config.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+            }
+            Err(source) => {
+                let path = path.to_owned();
+                return Err(ConfigError::Read { path, source });
+            }
         }
-        if let Some(path) = self.socket {
-            config.control_socket = path;
+        sayings.add_environment(variable);
+        for (key, flag, path) in [
+            ("control_socket", "--socket", &self.socket),
+            (
+                "producer_socket",
+                "--producer-socket",
+                &self.producer_socket,
+            ),
+            ("state_dir", "--state-dir", &self.state_dir),
+            ("proc_root", "--proc-root", &self.proc_root),
+            ("sys_root", "--sys-root", &self.sys_root),
+        ] {
+            if let Some(path) = path {
+                sayings.add_flag(key, flag, Value::Path(path.clone()));
+            }
         }
-        if let Some(path) = self.producer_socket {
-            config.producer_socket = path;
+        if self.host {
+            sayings.add_flag("host", "--host", Value::Switch(true));
         }
-        config.host.enabled |= self.host;
-        if let Some(path) = self.proc_root {
-            config.host.proc_root = path;
-        }
-        if let Some(path) = self.sys_root {
-            config.host.sys_root = path;
-        }
-        config.state_dir = state_dir.unwrap_or_else(|| config.folder());
+        let mut settings = sayings.over(Config::default())?;
+        let config = &mut settings.config;
         config.control_group = (config.control_group).or_else(group::default_control_group);
-        config.validate()?;
-        Ok(config)
+        Ok(settings)
     }
 }
 
-/// The sockets' variables, and how the parser names the flags that they stand for.
-const VARIABLES: [(&str, &str); 2] = [
-    ("NRT_TRACE_SOCKET", "'--socket <PATH>'"),
-    ("NRT_TRACE_PRODUCER_SOCKET", "'--producer-socket <PATH>'"),
-];
+/// Looks for mistakes in a configuration file alone.
+///
+/// # Errors
+/// As [`Flags::settings`].
+pub fn check_file(path: &Path) -> Result<(), ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut sayings = Sayings::default();
+    sayings.add_file(&text, Some(path));
+    sayings.over(Config::default()).map(drop)
+}
 
 /// Folds the parser's paragraphs into one line: the error and its tips.
 #[must_use]
 pub fn one_line(error: &clap::Error) -> String {
     let rendered = error.render().to_string();
-    let empty = |variable| std::env::var_os(variable).is_some_and(|path| path.is_empty());
-    for (variable, flag) in VARIABLES {
-        // The parser blames the flag, which nobody gave.
-        if rendered.contains(flag) && empty(variable) {
-            return format!("{variable} is set, but to nothing: give it a path, or unset it");
-        }
-    }
     let parts: Vec<String> = rendered
         .split("\n\n")
         .map(|paragraph| paragraph.split_whitespace().collect::<Vec<_>>().join(" "))

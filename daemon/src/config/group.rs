@@ -1,33 +1,7 @@
-//! Groups by name or number.
-
-use serde::Deserialize;
-
-use super::ConfigError;
+//! Groups by name.
 
 /// The group that may control a daemon when nothing else is said.
 const CONTROL_GROUP: &str = "nrt-trace";
-
-/// A group as a configuration file names it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Group {
-    Id(u32),
-    Name(String),
-}
-
-impl Group {
-    /// Its number. Names are those of `/etc/group`; a group that another service knows is given by its number.
-    pub(super) fn id(&self, key: &'static str) -> Result<u32, ConfigError> {
-        match self {
-            Self::Id(id) => Ok(*id),
-            Self::Name(name) => id_of(name).ok_or_else(|| ConfigError::Value {
-                key,
-                value: format!("{name:?}"),
-                allowed: "a group of /etc/group, or the number of any other",
-            }),
-        }
-    }
-}
 
 /// The number of [`CONTROL_GROUP`], if this machine has that group and the daemon may give its socket to it.
 pub(super) fn default_control_group() -> Option<u32> {
@@ -35,7 +9,8 @@ pub(super) fn default_control_group() -> Option<u32> {
     id_of(CONTROL_GROUP).filter(|_| may)
 }
 
-fn id_of(name: &str) -> Option<u32> {
+/// The number of a group of `/etc/group`; one that another service knows has to be given by its number.
+pub(super) fn id_of(name: &str) -> Option<u32> {
     find(&std::fs::read_to_string("/etc/group").ok()?, name)
 }
 
@@ -58,10 +33,5 @@ mod tests {
         for none in ["nrt", "broken", "x", "ann", ""] {
             assert_eq!(find(file, none), None, "{none}");
         }
-        assert_eq!(Group::Id(7).id("k").unwrap(), 7);
-        let message = Group::Name("no such group".to_owned())
-            .id("control_group")
-            .unwrap_err();
-        assert!(message.to_string().contains("control_group"), "{message}");
     }
 }

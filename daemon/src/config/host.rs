@@ -3,7 +3,6 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::ConfigError;
 use crate::host::Retention;
 
 /// How the host monitor samples.
@@ -29,26 +28,6 @@ pub struct HostSettings {
 impl HostSettings {
     /// Periods that are allowed, ms.
     pub const PERIODS_MS: RangeInclusive<u32> = 100..=60_000;
-
-    pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        let bad = |key, value: u64, allowed| {
-            Err(ConfigError::Value {
-                key,
-                value: value.to_string(),
-                allowed,
-            })
-        };
-        if !Self::PERIODS_MS.contains(&self.period_ms) {
-            return bad("host_period_ms", self.period_ms.into(), "100 to 60000");
-        }
-        if self.max_samples == 0 {
-            return bad("host_max_samples", self.max_samples, "at least 1");
-        }
-        if self.memory_bytes < 1 << 20 {
-            return bad("host_memory_bytes", self.memory_bytes, "at least 1048576");
-        }
-        Ok(())
-    }
 }
 
 impl Default for HostSettings {

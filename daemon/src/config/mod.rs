@@ -2,17 +2,28 @@
 //!
 //! A value comes from the command line, else the environment, else the configuration file, else the default here.
 
+mod current;
 mod error;
 mod flags;
 mod group;
 mod host;
-mod raw;
+mod keys;
+mod level;
+mod origin;
+mod sample;
+mod settings;
+mod value;
 
 use std::path::{Path, PathBuf};
 
-pub use error::ConfigError;
-pub use flags::{Flags, one_line};
+pub(crate) use current::Current;
+pub use error::{ConfigError, Problem, Wrong};
+pub use flags::{Command, CommandLine, DEFAULT_FILE, Flags, check_file, one_line};
 pub use host::HostSettings;
+pub use level::LogLevel;
+pub use origin::Origin;
+pub use sample::sample;
+pub use settings::Settings;
 
 /// Folder of the sockets when nothing else is said.
 pub const DEFAULT_FOLDER: &str = "/run/nrt-trace";
@@ -63,6 +74,8 @@ pub struct Config {
     pub host: HostSettings,
     /// What the daemon never exceeds.
     pub budgets: Budgets,
+    /// What the log of a service holds at least.
+    pub log_level: LogLevel,
     /// Lets runs have rings of fewer than [`MIN_EVENTS_PER_NC`] events. For tests, where a ring has to wrap soon.
     pub test_small_rings: bool,
 }
@@ -77,6 +90,16 @@ pub enum Allocate {
     All,
     /// The process, as it writes.
     Producer,
+}
+
+impl std::fmt::Display for Allocate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Ahead => "ahead",
+            Self::All => "all",
+            Self::Producer => "producer",
+        })
+    }
 }
 
 impl std::str::FromStr for Allocate {
@@ -162,6 +185,7 @@ impl Config {
             allocate: Allocate::default(),
             host: HostSettings::default(),
             budgets: Budgets::default(),
+            log_level: LogLevel::default(),
             test_small_rings: false,
         }
     }
@@ -179,18 +203,11 @@ impl Config {
     /// The defaults, changed by the keys of a configuration file's text.
     ///
     /// # Errors
-    /// [`ConfigError::Syntax`] for what is no TOML, an unknown key or a wrong type; otherwise as
-    /// [`Config::validate`].
+    /// [`ConfigError::Wrong`] with everything that is wrong.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
-        let mut config = Self::default();
-        let raw = raw::parse(text)?;
-        let state_dir_given = raw.state_dir.is_some();
-        raw.apply(&mut config)?;
-        if !state_dir_given {
-            config.state_dir = config.folder();
-        }
-        config.validate()?;
-        Ok(config)
+        let mut sayings = settings::Sayings::default();
+        sayings.add_file(text, None);
+        Ok(sayings.over(Self::default())?.config().clone())
     }
 
     /// Folder of the control socket, the state's place when nothing else is said.
@@ -205,88 +222,23 @@ impl Config {
     /// Checks every value.
     ///
     /// # Errors
-    /// [`ConfigError::Value`] with the key, the value, and what is allowed.
+    /// [`ConfigError::Wrong`] with each key that is wrong, its value, and what is allowed.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let bad = |key, value: &dyn std::fmt::Display, allowed| {
-            Err(ConfigError::Value {
-                key,
-                value: value.to_string(),
-                allowed,
+        let mut copy = self.clone();
+        let wrong: Vec<Wrong> = (keys::KEYS.iter())
+            .filter_map(|key| {
+                let value = (key.get)(self)?;
+                (!(key.set)(&mut copy, &value)).then(|| Wrong {
+                    at: Origin::Default,
+                    problem: settings::not_allowed(key, &value),
+                })
             })
-        };
-        let b = &self.budgets;
-        if self.control_socket == self.producer_socket {
-            return bad(
-                "producer_socket",
-                &self.producer_socket.display(),
-                "another path than control_socket",
-            );
-        }
-        for (key, path) in [
-            ("control_socket", &self.control_socket),
-            ("producer_socket", &self.producer_socket),
-        ] {
-            if path.file_name().is_none() {
-                return bad(key, &path.display(), "the path of a socket");
-            }
-        }
-        let least = if self.test_small_rings {
-            1
+            .collect();
+        if wrong.is_empty() {
+            Ok(())
         } else {
-            MIN_EVENTS_PER_NC
-        };
-        if !(least..=1 << 32).contains(&self.default_max_events_per_nc) {
-            return bad(
-                "default_max_events_per_nc",
-                &self.default_max_events_per_nc,
-                "1024 to 4294967296",
-            );
+            Err(ConfigError::Wrong(wrong))
         }
-        if !(1..=256).contains(&self.default_cores) {
-            return bad("default_cores", &self.default_cores, "1 to 256");
-        }
-        if self.arm_timeout_ms > MAX_ARM_TIMEOUT_MS {
-            return bad("arm_timeout_ms", &self.arm_timeout_ms, "0 to 10000");
-        }
-        if !(1..=MAX_ARM_TIMEOUT_MS).contains(&self.disarm_timeout_ms) {
-            return bad("disarm_timeout_ms", &self.disarm_timeout_ms, "1 to 10000");
-        }
-        self.host.validate()?;
-        if b.producers == 0 {
-            return bad("max_producers", &b.producers, "at least 1");
-        }
-        if b.producers_per_uid == 0 {
-            return bad("max_producers_per_uid", &b.producers_per_uid, "at least 1");
-        }
-        if nrt_trace_abi::layout::StringTableLayout::new(b.string_table_bytes).is_none() {
-            return bad(
-                "string_table_bytes",
-                &b.string_table_bytes,
-                "multiples of 4096 from 4096 to 4294967296",
-            );
-        }
-        for (key, bytes) in [
-            ("max_segment_bytes", b.segment_bytes),
-            ("max_segment_bytes_per_uid", b.segment_bytes_per_uid),
-            ("max_segment_bytes_total", b.segment_bytes_total),
-        ] {
-            if bytes == 0 {
-                return bad(key, &bytes, "at least 1");
-            }
-        }
-        for (key, mode) in [
-            ("control_mode", self.control_mode),
-            ("producer_mode", self.producer_mode),
-        ] {
-            if mode > 0o777 {
-                return bad(
-                    key,
-                    &format_args!("{mode:o}"),
-                    "octal digits such as \"0660\", at most \"0777\"",
-                );
-            }
-        }
-        Ok(())
     }
 }
 

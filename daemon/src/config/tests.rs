@@ -38,75 +38,270 @@ fn keys_replace_defaults_and_the_state_follows_the_socket() {
     assert_eq!(config.state_dir, Path::new("/s"));
 }
 
+/// What a text is refused with, each defect on a line.
+fn defects(text: &str) -> Vec<String> {
+    Config::from_toml(text).unwrap_err().lines()
+}
+
+/// A case for each way to be wrong: the text, and the line that says so.
+const DEFECTS: [(&str, &str); 32] = [
+    (
+        "default_coers = 8",
+        "line 1: unknown key default_coers; did you mean default_cores?",
+    ),
+    (
+        "\n[section]\nx = 1",
+        "line 2: unknown key section; allowed: test_small_rings, control_socket,",
+    ),
+    (
+        "\ndefault_cores = \"eight\"",
+        "line 2: default_cores is a string; allowed: 1 to 256",
+    ),
+    (
+        "default_cores = 257",
+        "line 1: default_cores is 257; allowed: 1 to 256",
+    ),
+    ("default_cores = 0", "default_cores is 0; allowed: 1 to 256"),
+    (
+        "default_cores = -1",
+        "default_cores is negative; allowed: 1 to 256",
+    ),
+    (
+        "default_cores = 1.5",
+        "default_cores is a number with a point;",
+    ),
+    ("default_cores = [1]", "default_cores is a list;"),
+    ("default_cores = 2020-01-01", "default_cores is a date;"),
+    ("default_cores.x = 1", "default_cores is a table;"),
+    ("default_cores = true", "default_cores is true or false;"),
+    (
+        "max_producers = 99999999999999999999",
+        "max_producers is too large a number; allowed: at least 1",
+    ),
+    ("resume = 1", "resume is a number; allowed: true or false"),
+    (
+        "control_mode = 660",
+        "control_mode is a number; allowed: octal",
+    ),
+    (
+        "control_mode = \"9\"",
+        "control_mode is \"9\"; allowed: octal",
+    ),
+    ("producer_mode = \"10777\"", "octal"),
+    (
+        "default_max_events_per_nc = 5",
+        "is 5; allowed: 1024 to 4294967296",
+    ),
+    ("string_table_bytes = 5000", "multiples of 4096"),
+    ("arm_timeout_ms = 60000", "0 to 10000"),
+    ("disarm_timeout_ms = 0", "1 to 10000"),
+    (
+        "producer_socket = \"/run/nrt-trace/control.sock\"",
+        "another path",
+    ),
+    (
+        "control_socket = \"/run/nrt-trace/producer.sock\"",
+        "producer_socket is \"/run/nrt-trace/producer.sock\"; allowed: the path of a socket, another path",
+    ),
+    ("control_socket = \"/\"", "path of a socket"),
+    ("allocate = \"now\"", "\"producer\""),
+    ("max_segment_bytes_per_uid = 0", "at least 1"),
+    ("control_group = \"no such group here\"", "/etc/group"),
+    ("host_period_ms = 99", "100 to 60000"),
+    ("host_max_samples = 0", "at least 1"),
+    ("host_memory_bytes = 1000", "at least 1048576"),
+    ("host_retention = \"forever\"", "\"saturate\" or \"ring\""),
+    (
+        "log_level = \"loud\"",
+        "\"error\", \"warn\", \"info\", \"debug\" or \"trace\"",
+    ),
+    ("x = [", "line 1: "),
+];
+
 #[test]
-fn each_defect_names_key_and_remedy_on_one_line() {
-    let cases = [
-        ("default_coers = 8", "default_coers"),
-        ("\ndefault_cores = \"eight\"", "line 2"),
-        ("default_cores = 257", "1 to 256"),
-        ("default_cores = 0", "default_cores"),
-        ("control_mode = \"9\"", "octal"),
-        ("producer_mode = \"10777\"", "octal"),
-        ("default_max_events_per_nc = 5", "1024 to"),
-        ("string_table_bytes = 5000", "multiples of 4096"),
-        ("arm_timeout_ms = 60000", "0 to 10000"),
-        (
-            "producer_socket = \"/run/nrt-trace/control.sock\"",
-            "another path",
-        ),
-        ("control_socket = \"/\"", "path of a socket"),
-        ("allocate = \"now\"", "\"producer\""),
-        ("max_segment_bytes_per_uid = 0", "at least 1"),
-        ("control_group = \"no such group here\"", "/etc/group"),
-        ("host_period_ms = 99", "100 to 60000"),
-        ("host_period_ms = 60001", "100 to 60000"),
-        ("host_max_samples = 0", "at least 1"),
-        ("host_memory_bytes = 1000", "at least 1048576"),
-        ("host_retention = \"forever\"", "\"saturate\" or \"ring\""),
-        ("x = [", "line 1"),
-    ];
-    for (text, expected) in cases {
-        let message = Config::from_toml(text).unwrap_err().to_string();
-        assert!(message.contains(expected), "{text}: {message}");
-        assert!(!message.contains('\n'), "{message}");
+fn each_defect_names_line_key_and_what_is_allowed() {
+    for (text, expected) in DEFECTS {
+        let lines = defects(text);
+        let [line] = &lines[..] else {
+            panic!("{text}: {lines:?}")
+        };
+        assert!(line.contains(expected), "{text}: {line}");
+        assert!(!line.contains('\n'), "{line}");
     }
     Config::from_toml("test_small_rings = true\ndefault_max_events_per_nc = 5").unwrap();
 }
 
+/// Whoever edits a file learns of everything at once.
 #[test]
-fn flags_win_over_the_file() {
+fn all_defects_are_told_together() {
+    let lines = defects("default_cores = 0\nnonsense = 1\nhost = \"yes\"\nmax_producers = 0");
+    let told = |what: &str| lines.iter().any(|line| line.starts_with(what));
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    for start in [
+        "line 1: default_cores",
+        "line 2: unknown key nonsense",
+        "line 3: host",
+        "line 4: max_producers",
+    ] {
+        assert!(told(start), "{start}: {lines:?}");
+    }
+}
+
+/// The settings that a file, an environment and flags give.
+fn settings(
+    text: &str,
+    variables: &[(&str, &str)],
+    flags: &Flags,
+) -> Result<Settings, ConfigError> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("c.toml");
-    std::fs::write(
-        &file,
-        "control_socket = \"/file/c.sock\"\nproducer_socket = \"/file/p.sock\"",
-    )
-    .unwrap();
+    std::fs::write(&file, text).unwrap();
+    let flags = Flags {
+        config: Some(file),
+        ..flags.clone()
+    };
+    flags.settings_with(|name| {
+        let found = variables.iter().find(|(other, _)| *other == name);
+        found.map(|(_, value)| (*value).into())
+    })
+}
+
+#[test]
+fn flags_win_over_the_environment_and_that_over_the_file() {
+    let file = "control_socket = \"/file/c.sock\"\nproducer_socket = \"/file/p.sock\"\nmax_producers = 7\ndefault_cores = 3";
+    let variables = [
+        ("NRT_TRACE_SOCKET", "/shared/c.sock"),
+        ("NRT_TRACE_PRODUCER_SOCKET", "/shared/p.sock"),
+        ("NRT_TRACED_PRODUCER_SOCKET", "/own/p.sock"),
+        ("NRT_TRACED_MAX_PRODUCERS", "8"),
+        ("NRT_TRACED_HOST", "true"),
+    ];
     let flags = Flags {
         socket: Some("/flag/c.sock".into()),
-        config: Some(file.clone()),
         ..Flags::default()
     };
-    let config = flags.clone().resolve().unwrap();
+    let all = settings(file, &variables, &flags).unwrap();
+    let config = all.config();
     assert_eq!(config.control_socket, Path::new("/flag/c.sock"));
-    assert_eq!(config.producer_socket, Path::new("/file/p.sock"));
+    assert_eq!(config.producer_socket, Path::new("/own/p.sock"));
     assert_eq!(config.state_dir, Path::new("/flag"));
-    let config = Flags {
-        state_dir: Some("/s".into()),
-        ..flags.clone()
+    assert_eq!((config.budgets.producers, config.default_cores), (8, 3));
+    assert!(config.host.enabled);
+    let printed = all.print();
+    for line in [
+        "control_socket = \"/flag/c.sock\"  # --socket",
+        "producer_socket = \"/own/p.sock\"  # NRT_TRACED_PRODUCER_SOCKET",
+        "max_producers = 8  # NRT_TRACED_MAX_PRODUCERS",
+        "max_producers_per_uid = 512  # default",
+        "# producer_group is not set",
+    ] {
+        assert!(
+            printed.lines().any(|other| other == line),
+            "{line}: {printed}"
+        );
     }
-    .resolve()
-    .unwrap();
-    assert_eq!(config.state_dir, Path::new("/s"));
+    let of_file = (printed.lines()).find(|line| line.starts_with("default_cores"));
+    let of_file = of_file.unwrap();
+    assert!(of_file.ends_with("c.toml, line 4"), "{of_file}");
+    let again = Config::from_toml(&printed).unwrap();
+    assert_eq!(again.producer_socket, config.producer_socket);
+}
 
-    std::fs::write(&file, "nonsense = 1").unwrap();
-    let message = flags.clone().resolve().unwrap_err().to_string();
+#[test]
+fn a_variable_that_is_wrong_is_named() {
+    for (variable, value, expected) in [
+        (
+            "NRT_TRACED_DEFAULT_CORES",
+            "many",
+            "is no number; allowed: 1 to 256",
+        ),
+        ("NRT_TRACED_DEFAULT_CORES", "999", "default_cores is 999"),
+        ("NRT_TRACED_RESUME", "perhaps", "neither true nor false"),
+        ("NRT_TRACE_SOCKET", "", "set, but to nothing"),
+    ] {
+        let error = settings("", &[(variable, value)], &Flags::default()).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.starts_with(variable) && text.contains(expected),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_wrong_or_missing_is_named() {
+    let text = settings("\nnonsense = 1", &[], &Flags::default())
+        .unwrap_err()
+        .to_string();
     assert!(
-        message.contains("c.toml") && message.contains("nonsense"),
-        "{message}"
+        text.contains("c.toml, line 2: unknown key nonsense"),
+        "{text}"
     );
-    std::fs::remove_file(&file).unwrap();
-    assert!(matches!(flags.resolve(), Err(ConfigError::Read { .. })));
+    let missing = Flags {
+        config: Some("/no/such/file".into()),
+        ..Flags::default()
+    };
+    let error = missing.settings_with(|_| None).unwrap_err();
+    assert!(matches!(error, ConfigError::Read { .. }));
+}
+
+/// What a reload takes, what it leaves, and that nothing else changes.
+#[test]
+fn a_reload_takes_what_a_running_daemon_can_take() {
+    let old = settings("max_producers = 7\nresume = false", &[], &Flags::default()).unwrap();
+    let new = settings(
+        "max_producers = 9\nlog_level = \"debug\"\ndefault_cores = 2",
+        &[],
+        &Flags::default(),
+    )
+    .unwrap();
+    let changes = old.changes(&new);
+    assert_eq!(changes.taken, ["max_producers", "log_level"]);
+    assert_eq!(changes.left, ["default_cores", "resume"]);
+    let now = old.reloaded(&new);
+    let config = now.config();
+    assert_eq!(
+        (config.budgets.producers, config.log_level),
+        (9, LogLevel::Debug)
+    );
+    assert_eq!((config.default_cores, config.resume), (8, false));
+    // Told again at each reload until somebody restarts it, and not taken as done.
+    assert_eq!(now.changes(&new).left, ["default_cores", "resume"]);
+    assert!(now.changes(&new).taken.is_empty());
+}
+
+/// The sample shows each key with its default: uncommented, it changes nothing.
+#[test]
+fn the_sample_is_of_all_keys_and_their_defaults() {
+    let sample = sample();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../systemd/nrt-traced.toml");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&golden, &sample).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(golden).unwrap(), sample);
+    Config::from_toml(&sample).unwrap();
+    let mut keys = 0;
+    for line in sample.lines() {
+        assert!(line.len() <= 100, "{line}");
+        let Some(entry) = line.strip_prefix('#').filter(|line| line.contains(" = ")) else {
+            continue;
+        };
+        if entry.starts_with([' ', '#']) {
+            continue;
+        }
+        let (name, value) = entry.split_once(" = ").unwrap();
+        let key = keys::find(name).unwrap();
+        keys += 1;
+        if key.default.is_none() {
+            let default = (key.get)(&Config::default()).unwrap();
+            assert_eq!(value, default.to_string(), "{name}");
+        }
+        // Not every machine has the group of the example.
+        if key.kind != value::Kind::Group {
+            Config::from_toml(entry).unwrap();
+        }
+    }
+    assert_eq!(keys, keys::KEYS.len());
 }
 
 #[test]

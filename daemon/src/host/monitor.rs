@@ -23,6 +23,7 @@ use super::sampler::{Roots, Sampler, monotonic_ns};
 use super::tick::Tick;
 use crate::config::HostSettings;
 use crate::listen::StartError;
+use crate::pulse::Pulse;
 
 /// Why a request to the monitor fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,13 +62,14 @@ pub(crate) struct HostMonitor(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    settings: HostSettings,
+    settings: Mutex<HostSettings>,
     instance_id: String,
     members: Members,
     wake: OwnedFd,
     state: Mutex<State>,
     /// Goes up with each change that streams wait for.
     news: watch::Sender<u64>,
+    pulse: Pulse,
 }
 
 #[derive(Debug)]
@@ -142,12 +144,13 @@ impl HostThread {
             bad_values: 0,
         };
         let monitor = HostMonitor(Arc::new(Shared {
-            settings,
+            settings: Mutex::new(settings),
             instance_id,
             members,
             wake,
             state: Mutex::new(state),
             news: watch::Sender::new(0),
+            pulse: Pulse::default(),
         }));
         let inner = monitor.clone();
         let thread = std::thread::Builder::new()
@@ -203,17 +206,42 @@ impl HostMonitor {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes the thread and the streams.
-    fn ring(&self) {
+    /// How the next start samples, where it does not say itself.
+    fn settings(&self) -> HostSettings {
+        let settings = &self.0.settings;
+        settings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes that. What runs goes on as it is.
+    pub(crate) fn configure(&self, settings: HostSettings) {
+        let place = &self.0.settings;
+        *place.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+    }
+
+    /// Whether the thread comes round.
+    pub(crate) fn pulse(&self) -> Pulse {
+        self.0.pulse.clone()
+    }
+
+    /// Wakes the thread, which goes on with what it did.
+    pub(crate) fn nudge(&self) {
         // Full: the thread has been rung often enough.
         let _ = rustix::io::write(&self.0.wake, &1u64.to_ne_bytes());
+    }
+
+    /// Wakes the thread and the streams.
+    fn ring(&self) {
+        self.nudge();
         self.0.news.send_modify(|version| *version += 1);
     }
 
     /// Starts it; says whether it was running already.
     pub(crate) fn start(&self, wish: Wish) -> Result<bool, HostError> {
         let period_ms = self.check(wish)?;
-        let bounds = bounds(&self.0.settings, wish);
+        let bounds = bounds(&self.settings(), wish);
         let mut state = self.lock();
         let (runs, same) = (
             state.is_wanted(),
@@ -249,10 +277,11 @@ impl HostMonitor {
             ..Wish::default()
         };
         let period_ms = self.check(wish)?;
+        let settings = self.settings();
         let mut state = self.lock();
         // What is full stays full until somebody starts it: others may want to read it.
         if !state.is_wanted() && !state.history.is_saturated() {
-            state.begin(period_ms, bounds(&self.0.settings, wish));
+            state.begin(period_ms, bounds(&settings, wish));
         }
         state.watchers += 1;
         drop(state);
@@ -261,7 +290,7 @@ impl HostMonitor {
     }
 
     fn check(&self, wish: Wish) -> Result<u32, HostError> {
-        let period_ms = wish.period_ms.unwrap_or(self.0.settings.period_ms);
+        let period_ms = wish.period_ms.unwrap_or_else(|| self.settings().period_ms);
         if !HostSettings::PERIODS_MS.contains(&period_ms) {
             return Err(HostError::Invalid(format!(
                 "a period of {period_ms} ms; allowed: 100 to 60000"
@@ -336,6 +365,7 @@ impl HostMonitor {
         let granted = nrt_trace_shm::schedule::be_punctual();
         tracing::debug!(?granted, "host monitor's place among the threads");
         loop {
+            self.come_round();
             let job = {
                 let state = self.lock();
                 if state.ending {
@@ -350,11 +380,18 @@ impl HostMonitor {
         }
     }
 
+    /// Once for each turn of the thread.
+    fn come_round(&self) {
+        self.0.pulse.beat();
+        crate::failpoint::at("sampler");
+    }
+
     /// Samples until this run is over.
     fn sample(&self, run: u64, period_ms: u32, timer: &OwnedFd) {
+        let settings = self.settings();
         let roots = Roots {
-            proc: self.0.settings.proc_root.clone(),
-            sys: self.0.settings.sys_root.clone(),
+            proc: settings.proc_root,
+            sys: settings.sys_root,
         };
         let mut sampler = Sampler::new(roots, Units::of_this_kernel(), self.0.members.clone());
         let info = v1::HostInfo {
@@ -368,6 +405,7 @@ impl HostMonitor {
         drop(sampler.tick(Default::default()));
         let goes_on = |state: &State| state.run == run && state.is_wanted();
         while goes_on(&self.lock()) {
+            self.come_round();
             let Some(due) = grid.at(monotonic_ns()) else {
                 set(timer, grid.next());
                 self.wait(Some(timer));

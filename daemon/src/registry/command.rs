@@ -10,7 +10,9 @@ use nrt_trace_ring::Impossible;
 use rustix::event::EventfdFlags;
 use tokio::sync::oneshot;
 
+use crate::config::Config;
 use crate::drain::fetch::FetchJob;
+use crate::pulse::Pulse;
 use crate::run::error::RunError;
 use crate::run::request::{FetchSpec, FilterSpec, StartSpec};
 use crate::strings::{Names, ProducerNames};
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     Status(Reply<v1::GetStatusResponse>),
     /// Producers of a scope, or all.
     Producers(Option<String>, Reply<Vec<v1::Producer>>),
+    /// Go on with other settings, of those that can change while the daemon runs.
+    Reload(Arc<Config>),
     /// All names, and the tables that may hold more.
     Names(Reply<NameTables>),
     /// A producer's command line was read.
@@ -67,6 +71,7 @@ struct Door {
     queue: ArrayQueue<Command>,
     wake: OwnedFd,
     ending: AtomicBool,
+    pulse: Pulse,
 }
 
 impl Handle {
@@ -77,6 +82,7 @@ impl Handle {
             queue: ArrayQueue::new(WAITING),
             wake,
             ending: AtomicBool::new(false),
+            pulse: Pulse::default(),
         })))
     }
 
@@ -122,6 +128,11 @@ impl Handle {
     /// Whether the thread is to end.
     pub(crate) fn is_ending(&self) -> bool {
         self.0.ending.load(Ordering::Relaxed)
+    }
+
+    /// Whether the thread comes round.
+    pub(crate) fn pulse(&self) -> Pulse {
+        self.0.pulse.clone()
     }
 
     /// The next request; for the registry thread.

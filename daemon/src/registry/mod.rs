@@ -293,7 +293,10 @@ impl Registry {
     /// Runs until the door is told to end.
     pub(crate) fn run(mut self) {
         let mut events = Vec::with_capacity(64);
+        let pulse = self.handle.pulse();
         while !self.handle.is_ending() {
+            pulse.beat();
+            crate::failpoint::at("registry");
             let timeout = self.time_left(Instant::now());
             match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -355,6 +358,7 @@ impl Registry {
                 drop(reply.send(Ok(self.status())));
             }
             Command::Producers(token, reply) => drop(reply.send(Ok(self.list(token.as_deref())))),
+            Command::Reload(config) => self.config = config,
             Command::Names(reply) => drop(reply.send(Ok(self.name_tables()))),
             Command::Introduce(id, line) => self.introduced(id, Some(line)),
             Command::Quarantine(id, impossible) => {

@@ -1,7 +1,5 @@
 //! One method for each RPC: check, ask the registry, answer.
 
-use std::sync::Arc;
-
 use nrt_trace_model::{Category, EventType, Status as NrtStatus};
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::trace_control_server::TraceControl;
@@ -10,7 +8,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::{host, metrics, status, stream, strings};
-use crate::config::Config;
+use crate::config::Current;
 use crate::drain::fetch::FetchJob;
 use crate::host::HostMonitor;
 use crate::metrics::Calls;
@@ -21,7 +19,7 @@ use crate::run::request::{FetchSpec, FilterSpec, StartSpec, token};
 /// The control API over a registry.
 #[derive(Debug)]
 pub(crate) struct Control {
-    config: Arc<Config>,
+    config: Current,
     handle: Handle,
     host: HostMonitor,
     calls: Calls,
@@ -29,7 +27,7 @@ pub(crate) struct Control {
 
 impl Control {
     /// An API that asks the registry behind `handle`, and the host monitor.
-    pub(crate) fn new(config: Arc<Config>, handle: Handle, host: HostMonitor) -> Self {
+    pub(crate) fn new(config: Current, handle: Handle, host: HostMonitor) -> Self {
         Self {
             config,
             handle,
@@ -86,7 +84,7 @@ impl TraceControl for Control {
         &self,
         request: Request<v1::StartRequest>,
     ) -> Result<Response<v1::StartResponse>, Status> {
-        let spec = check(StartSpec::new(request.into_inner(), &self.config))?;
+        let spec = check(StartSpec::new(request.into_inner(), &self.config.get()))?;
         self.ask(|reply| Command::Start(spec, reply)).await
     }
 
@@ -94,7 +92,7 @@ impl TraceControl for Control {
         &self,
         request: Request<v1::SetFilterRequest>,
     ) -> Result<Response<v1::SetFilterResponse>, Status> {
-        let spec = check(FilterSpec::new(request.into_inner(), &self.config))?;
+        let spec = check(FilterSpec::new(request.into_inner(), &self.config.get()))?;
         self.ask(|reply| Command::SetFilter(spec, reply)).await
     }
 

@@ -70,9 +70,7 @@ fn run(command: Command) -> io::Result<()> {
             flags,
         } => {
             trap::end_at(at, pass, rest);
-            service::log_to_stderr();
-            let config = flags.resolve().map_err(io::Error::other)?;
-            service::run(config).map_err(io::Error::other)
+            service::run(&flags).map_err(io::Error::other)
         }
         Command::Labels => {
             let mut out = io::stdout().lock();

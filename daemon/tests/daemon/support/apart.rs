@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::ops::{Deref, DerefMut};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -34,11 +34,7 @@ impl Apart {
     fn start(program: &str, arguments: &[&str], settings: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        fs::write(
-            at("traced.toml"),
-            format!("test_small_rings = true\n{settings}\n"),
-        )
-        .unwrap();
+        write_settings(folder.path(), settings);
         let mut command = Command::new(program);
         let child = command
             .args(arguments)
@@ -62,6 +58,13 @@ impl Apart {
             child,
             folder,
         }
+    }
+
+    /// Changes the lines of its configuration file, and has it read them.
+    pub(crate) fn reload(&self, settings: &str) {
+        write_settings(self.folder.path(), settings);
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
     }
 
     /// Where producers attach.
@@ -117,6 +120,11 @@ impl Apart {
     pub(crate) fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
+}
+
+fn write_settings(folder: &Path, settings: &str) {
+    let text = format!("test_small_rings = true\n{settings}\n");
+    fs::write(folder.join("traced.toml"), text).unwrap();
 }
 
 impl Deref for Apart {

@@ -1,0 +1,83 @@
+//! The keys: what a configuration file may say, in one table that everything else is made from.
+//!
+//! The parser, the variables of the environment, the sample file, `print-config` and the reload all go through it, so that
+//! a key is documented, named and bounded once.
+
+mod table;
+
+pub(super) use table::KEYS;
+
+use super::Config;
+use super::value::{Kind, Value};
+
+/// A key.
+#[derive(Debug)]
+pub(super) struct Key {
+    /// Its name.
+    pub name: &'static str,
+    /// Heading that it stands under.
+    pub section: &'static str,
+    /// What it is for.
+    pub text: &'static str,
+    /// What it may be, as an error says.
+    pub allowed: &'static str,
+    /// An example, as a file writes it: the default, where that is the same everywhere.
+    pub sample: &'static str,
+    /// The default in words, where it depends on something.
+    pub default: Option<&'static str>,
+    /// Type of its values.
+    pub kind: Kind,
+    /// Whether a running daemon takes another value.
+    pub reload: bool,
+    /// Writes a value of this kind, if it is allowed.
+    pub set: fn(&mut Config, &Value) -> bool,
+    /// The value; none if it is not set.
+    pub get: fn(&Config) -> Option<Value>,
+}
+
+impl Key {
+    /// The variable of the environment that overrides a file.
+    pub(super) fn variable(&self) -> String {
+        format!("NRT_TRACED_{}", self.name.to_uppercase())
+    }
+
+    /// The variable that stands for it in programs and in the command line tool too.
+    pub(super) fn shared_variable(&self) -> Option<&'static str> {
+        match self.name {
+            "control_socket" => Some("NRT_TRACE_SOCKET"),
+            "producer_socket" => Some("NRT_TRACE_PRODUCER_SOCKET"),
+            _ => None,
+        }
+    }
+}
+
+/// All names, in the table's order.
+pub(super) fn names() -> Vec<&'static str> {
+    KEYS.iter().map(|key| key.name).collect()
+}
+
+/// The key of this name.
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// The key that is written almost like this, if there is one.
+pub(super) fn near(name: &str) -> Option<&'static str> {
+    let close = (KEYS.iter()).map(|key| (distance(key.name, name), key.name));
+    close.min().filter(|(far, _)| *far <= 3).map(|(_, key)| key)
+}
+
+/// Letters to insert, leave out or replace to make one word of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, b) in other.bytes().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
+}

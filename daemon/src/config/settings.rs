@@ -1,0 +1,215 @@
+//! What flags, environment and file say together, and who said what.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::error::{Problem, Wrong};
+use super::keys::{self, KEYS, Key};
+use super::origin::Origin;
+use super::value::Value;
+use super::{Config, ConfigError};
+
+/// Settings, with the origin of each.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub(super) config: Config,
+    origins: BTreeMap<&'static str, Origin>,
+}
+
+/// A value that somebody gave.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) key: &'static Key,
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+}
+
+/// What was said, and what was said wrongly.
+#[derive(Debug, Default)]
+pub(super) struct Sayings {
+    said: Vec<Said>,
+    wrong: Vec<Wrong>,
+}
+
+impl Sayings {
+    /// Adds what a file's text says.
+    pub(super) fn add_file(&mut self, text: &str, path: Option<&Path>) {
+        let at = |span: std::ops::Range<usize>| Origin::File {
+            path: path.map(Path::to_owned),
+            line: text[..span.start.min(text.len())].matches('\n').count() + 1,
+        };
+        let table = match DeTable::parse(text) {
+            Ok(table) => table.into_inner(),
+            Err(error) => {
+                let problem = error.message().lines().collect::<Vec<_>>().join(" ");
+                return self.wrong.push(Wrong {
+                    at: at(error.span().unwrap_or(0..0)),
+                    problem: Problem::Syntax(problem),
+                });
+            }
+        };
+        let mut entries: Vec<_> = table.into_iter().collect();
+        entries.sort_by_key(|(name, _)| name.span().start);
+        for (name, value) in entries {
+            let at = at(name.span());
+            let Some(key) = keys::find(name.get_ref()) else {
+                let key = name.get_ref().to_string();
+                let near = keys::near(&key);
+                let problem = Problem::Unknown { key, near };
+                self.wrong.push(Wrong { at, problem });
+                continue;
+            };
+            self.add(key, key.kind.of_file(value.get_ref()), at);
+        }
+    }
+
+    /// Adds what variables of the environment say.
+    pub(super) fn add_environment(&mut self, variable: impl Fn(&str) -> Option<OsString>) {
+        for key in &KEYS {
+            let shared = key.shared_variable().map(str::to_owned);
+            for name in shared.into_iter().chain([key.variable()]) {
+                let Some(value) = variable(&name) else {
+                    continue;
+                };
+                let at = Origin::Environment(name);
+                if value.is_empty() {
+                    let problem = Problem::Empty;
+                    self.wrong.push(Wrong { at, problem });
+                } else {
+                    self.add(key, key.kind.of_variable(&value), at);
+                }
+            }
+        }
+    }
+
+    /// Adds what a flag says.
+    pub(super) fn add_flag(&mut self, key: &str, flag: &'static str, value: Value) {
+        if let Some(key) = keys::find(key) {
+            self.add(key, Ok(value), Origin::Flag(flag));
+        }
+    }
+
+    fn add(&mut self, key: &'static Key, value: Result<Value, &'static str>, at: Origin) {
+        match value {
+            Ok(value) => self.said.push(Said {
+                key,
+                value,
+                origin: at,
+            }),
+            Err(found) => {
+                let problem = Problem::Type {
+                    key: key.name,
+                    found,
+                    allowed: key.allowed,
+                };
+                self.wrong.push(Wrong { at, problem });
+            }
+        }
+    }
+
+    /// The settings that all of it gives, over `config`; what was added later overrides what came before.
+    pub(super) fn over(mut self, mut config: Config) -> Result<Settings, ConfigError> {
+        let mut origins = BTreeMap::new();
+        for key in &KEYS {
+            for said in self.said.iter().filter(|said| said.key.name == key.name) {
+                // One that is overridden is looked at too: it would be wrong again without what overrides it.
+                if (key.set)(&mut config, &said.value) {
+                    origins.insert(key.name, said.origin.clone());
+                } else {
+                    self.wrong.push(Wrong {
+                        at: said.origin.clone(),
+                        problem: not_allowed(key, &said.value),
+                    });
+                }
+            }
+        }
+        if !self.wrong.is_empty() {
+            return Err(ConfigError::Wrong(self.wrong));
+        }
+        if !origins.contains_key("state_dir") {
+            config.state_dir = config.folder();
+        }
+        // What ended processes left counts as memory too: with more for them than there is in all, nobody could be armed.
+        let budgets = &mut config.budgets;
+        if !origins.contains_key("ended_budget_bytes") {
+            budgets.ended_bytes = budgets.memory_bytes / 2;
+        }
+        budgets.ended_bytes = budgets.ended_bytes.min(budgets.memory_bytes);
+        config.validate()?;
+        Ok(Settings { config, origins })
+    }
+}
+
+/// A value that a key does not allow.
+pub(super) fn not_allowed(key: &Key, value: &Value) -> Problem {
+    Problem::Value {
+        key: key.name,
+        value: value.to_string(),
+        allowed: key.allowed,
+    }
+}
+
+impl Settings {
+    /// The settings alone.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// All settings as a configuration file, each with its origin.
+    #[must_use]
+    pub fn print(&self) -> String {
+        let mut text = String::new();
+        for key in &KEYS {
+            let origin = self.origins.get(key.name).unwrap_or(&Origin::Default);
+            // Writing to a string does not fail.
+            let _ = match (key.get)(&self.config) {
+                Some(value) => writeln!(text, "{} = {value}  # {origin}", key.name),
+                None => writeln!(text, "# {} is not set", key.name),
+            };
+        }
+        text
+    }
+
+    /// The keys that another reading of the settings changes: those that a running daemon takes, and the others.
+    pub(crate) fn changes(&self, new: &Self) -> Changes {
+        let changed = KEYS
+            .iter()
+            .filter(|key| (key.get)(&self.config) != (key.get)(&new.config));
+        let (taken, left): (Vec<&Key>, Vec<&Key>) = changed.partition(|key| key.reload);
+        let names = |keys: Vec<&Key>| keys.into_iter().map(|key| key.name).collect();
+        Changes {
+            taken: names(taken),
+            left: names(left),
+        }
+    }
+
+    /// These settings with the values of `new` where a running daemon takes them.
+    pub(crate) fn reloaded(&self, new: &Self) -> Self {
+        let mut merged = self.clone();
+        for key in KEYS.iter().filter(|key| key.reload) {
+            if let Some(value) = (key.get)(&new.config) {
+                // It was allowed when `new` was made.
+                let _ = (key.set)(&mut merged.config, &value);
+            }
+            match new.origins.get(key.name) {
+                Some(origin) => merged.origins.insert(key.name, origin.clone()),
+                None => merged.origins.remove(key.name),
+            };
+        }
+        merged
+    }
+}
+
+/// Keys that changed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// What a running daemon takes.
+    pub(crate) taken: Vec<&'static str>,
+    /// What needs a restart.
+    pub(crate) left: Vec<&'static str>,
+}

@@ -1,0 +1,124 @@
+//! A daemon as a service: its log, a higher descriptor limit, what the service manager is told, a reload on SIGHUP, an end
+//! on SIGTERM and SIGINT.
+
+mod entry;
+mod limit;
+mod log;
+mod ready;
+mod signals;
+mod watchdog;
+
+use std::io;
+use std::sync::Arc;
+
+use nrt_trace_shm::clock::anchor;
+use nrt_trace_shm::manager::Manager;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::config::{Flags, Settings};
+use crate::daemon::{Daemon, Running};
+use crate::listen::StartError;
+use crate::state::FromManager;
+pub use entry::main;
+use log::Log;
+use signals::{Next, Signals};
+use watchdog::Watchdog;
+
+/// Runs a daemon with the settings that `flags`, environment and file give, until SIGTERM or SIGINT.
+///
+/// # Errors
+/// As [`Daemon::start`]; [`StartError::System`] if a part of the daemon fails while it runs.
+pub fn run(flags: &Flags) -> Result<(), StartError> {
+    // Before anything else: what it handed over is told by its numbers.
+    let from_manager = FromManager::take();
+    let settings = flags.settings()?;
+    let log = Log::start(settings.config().log_level);
+    // Signals next: one that comes while the daemon starts ends it in order too.
+    let mut signals = Signals::install().map_err(|source| StartError::System {
+        what: "handle signals",
+        source,
+    })?;
+    raise_descriptor_limit();
+    let manager = Manager::from_environment().map(Arc::new);
+    let tell = |lines: &str| {
+        // A manager that does not listen has nothing to wait for either.
+        drop(manager.as_ref().map(|manager| manager.tell(lines, None)));
+    };
+    let mut running = Daemon::start_with(settings.config().clone(), from_manager)?;
+    ready::wait(&running)?;
+    tell("READY=1\nSTATUS=both sockets answer");
+    let watchdog = match &manager {
+        Some(manager) => Watchdog::start(manager, &running)?,
+        None => None,
+    };
+    let mut settings = settings;
+    let failed = loop {
+        match signals.wait(running.ended()) {
+            Next::End => break false,
+            Next::Failed => break true,
+            Next::Reload => {
+                let now = anchor().monotonic_ns / 1000;
+                tell(&format!("RELOADING=1\nMONOTONIC_USEC={now}"));
+                reload(flags, &mut settings, &running, &log);
+                tell("READY=1");
+            }
+        }
+    };
+    tell("STOPPING=1");
+    drop(watchdog);
+    running.shutdown();
+    if failed {
+        let source = io::Error::other("a part of it failed; see the log");
+        return Err(StartError::System {
+            what: "keep the daemon running",
+            source,
+        });
+    }
+    Ok(())
+}
+
+/// Reads the settings again. What a running daemon can take it takes; for the rest, and if there is a mistake, the log says
+/// what stays as it is.
+fn reload(flags: &Flags, settings: &mut Settings, running: &Running, log: &Log) {
+    let new = match flags.settings() {
+        Ok(new) => new,
+        Err(error) => {
+            for line in error.lines() {
+                tracing::warn!("settings stay as they are: {line}");
+            }
+            return;
+        }
+    };
+    let changes = settings.changes(&new);
+    for key in &changes.left {
+        tracing::warn!(key, "changed, and needs a restart to be taken");
+    }
+    *settings = settings.reloaded(&new);
+    let config = settings.config();
+    log.set_level(config.log_level);
+    if let Err(error) = running.reconfigure(config) {
+        tracing::warn!("settings stay as they are: {error}");
+        return;
+    }
+    for key in &changes.taken {
+        tracing::info!(key, "changed");
+    }
+    if changes.taken.is_empty() && changes.left.is_empty() {
+        tracing::info!("settings read again: nothing changed");
+    }
+}
+
+/// Each producer takes a few descriptors; the usual soft limit of 1024 would be its limit of about 300 producers.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current == limit.maximum {
+        return;
+    }
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(errno) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!("can't raise the limit of open files: {errno}");
+    }
+}
