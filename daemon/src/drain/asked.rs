@@ -49,6 +49,17 @@ impl Asked {
         }
     }
 
+    /// The same, for a reader that wants `types` only.
+    pub(crate) fn within(&self, types: TypeSet) -> Self {
+        let others = TypeSet::ALL.without(types);
+        if others.is_empty() {
+            return self.clone();
+        }
+        let both = |(from, asked): &(u64, TypeSet)| (*from, asked.without(others));
+        let first = (self.0.first().is_none_or(|(from, _)| *from > 0)).then_some((0, types));
+        Self(first.into_iter().chain(self.0.iter().map(both)).collect())
+    }
+
     /// Forgets what held for claims below `n` only: they are consumed.
     pub(crate) fn forget_below(&mut self, n: u64) {
         let next = self.0.partition_point(|(from, _)| *from <= n);
@@ -117,6 +128,19 @@ mod tests {
             TypeSet::ALL,
             "what came before is in it"
         );
+    }
+
+    #[test]
+    fn a_reader_gets_what_both_it_and_the_run_asked_for() {
+        let mut asked = Asked::default();
+        assert_eq!(asked.within(TypeSet::ALL), asked);
+        assert_eq!(asked.within(types(2)).at(7), (types(2), 0..u64::MAX));
+        asked.change(10, types(3));
+        asked.change(20, types(1));
+        let both = asked.within(types(2));
+        assert_eq!(both.at(9), (types(2), 0..10));
+        assert_eq!(both.at(10), (types(2), 10..20));
+        assert_eq!(both.at(20), (types(0), 20..u64::MAX));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::slot::{Consumed, Lease, Outcome};
 use crate::strings::{Names, ProducerNames};
 
 /// Bytes of names in one message.
-const NAMES_BYTES: usize = 1 << 20;
+pub(super) const NAMES_BYTES: usize = 1 << 20;
 
 /// What a fetch shall read: everything it needs, so that it shares nothing with the registry while it runs.
 #[derive(Debug)]
@@ -100,6 +100,19 @@ pub(crate) struct RingJob {
 }
 
 impl ProducerJob {
+    /// Its events that have no ring, counted since the run began: for an NC without one, and with an index out of range.
+    pub(super) fn unplaced(&self) -> [u64; 2] {
+        let mut sums = [0u64; 2];
+        for part in &self.parts {
+            let segment = part.segment.as_ref();
+            let counted = segment.map_or([0; 2], |segment| segment.unplaced());
+            for (sum, more) in sums.iter_mut().zip(counted.iter().zip(part.unplaced)) {
+                *sum = sum.saturating_add(*more.0).saturating_add(more.1);
+            }
+        }
+        sums
+    }
+
     /// Makes it one of a reader that has read nothing so far: all that the rings hold comes, and what they hold no more is
     /// lost.
     pub(crate) fn start_over(&mut self) {
@@ -275,18 +288,10 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
         for account in merged(settled.into_iter()) {
             self.send(Part::Account(account))?;
         }
-        let mut unplaced = [0u64; 2];
-        for part in parts {
-            let segment = part.segment.as_ref();
-            let counted = segment.map_or([0; 2], |segment| segment.unplaced());
-            for (sum, more) in unplaced.iter_mut().zip(counted.iter().zip(part.unplaced)) {
-                *sum = sum.saturating_add(*more.0).saturating_add(more.1);
-            }
-        }
         if rings().all(|ring| ring.selected) {
             self.outcome.told.push(id);
         }
-        let [no_ring, nc_out_of_range] = unplaced;
+        let [no_ring, nc_out_of_range] = producer.unplaced();
         let (strings_full, strings_refused) = producer.names.counts();
         self.send(Part::ProducerAccount(v1::ProducerAccount {
             producer_id: id,

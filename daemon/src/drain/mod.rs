@@ -5,6 +5,8 @@
 //! | `segment` | a segment as the daemon holds it |
 //! | `ring` | one ring's turn: chunks of records with what they need |
 //! | `fetch` | a whole fetch, in its own thread |
+//! | `follow` | a subscription: a run's rings read all the while |
+//! | `followed` | one ring of a subscription |
 //! | `slot` | the one fetch of a run: under way, delivered, given up |
 //! | `correlations` | what earlier events said about executions |
 //! | `account` | accounts as messages |
@@ -17,6 +19,8 @@ pub(crate) mod account;
 pub(crate) mod asked;
 pub(crate) mod correlations;
 pub(crate) mod fetch;
+pub(crate) mod follow;
+pub(crate) mod followed;
 pub(crate) mod ring;
 pub(crate) mod segment;
 pub(crate) mod slot;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use nrt_trace_abi::SEQ_MAX;
 use nrt_trace_abi::layout::{SegmentLayout, WORD_BYTES, ring, segment};
@@ -50,6 +50,35 @@ pub(crate) struct Segment {
     allocated: Vec<AtomicU64>,
     /// Set when all of it has memory, or it is known why it can't.
     whole: OnceLock<Result<(), String>>,
+    /// Set when the memory goes.
+    ends: Arc<OnceLock<Ends>>,
+}
+
+/// What the counters of a segment's rings said when its memory was given back: readers that had let go of it learn from
+/// it what they missed.
+#[derive(Debug)]
+pub(crate) struct Ends(BTreeMap<usize, Counters>);
+
+/// The counters of a ring: claims, and drops by cause in the order of the layout.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    /// Numbers claimed.
+    pub claimed: u64,
+    /// Of these, dropped: in flight, lapped, without number.
+    pub dropped: [u64; 3],
+}
+
+impl Ends {
+    /// The counters of the ring of `nc`.
+    pub(crate) fn of(&self, nc: usize) -> Counters {
+        self.0.get(&nc).copied().unwrap_or_default()
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.note_ends();
+    }
 }
 
 impl Segment {
@@ -97,6 +126,7 @@ impl Segment {
             firsts,
             allocated,
             whole: OnceLock::new(),
+            ends: Arc::default(),
         };
         for (ring, nc) in segment.layout.ncs().enumerate() {
             segment.extend(ring, nc, FIRST_BYTES, u64::MAX)?;
@@ -133,6 +163,7 @@ impl Segment {
             identity: memfd::identity(&fd).ok(),
             fd,
             whole: OnceLock::new(),
+            ends: Arc::default(),
         })
     }
 
@@ -240,9 +271,38 @@ impl Segment {
 
     /// Gives the memory back, whoever has it mapped.
     pub(crate) fn give_back(&self) {
+        self.note_ends();
         // It is sealed only against resizing, so that the kernel has no reason to refuse.
         if let Err(error) = memfd::give_back(&self.fd, self.layout.bytes()) {
             tracing::warn!("{error}");
+        }
+    }
+
+    /// Where the rings' last counters are found when the memory has gone.
+    pub(crate) fn ends(&self) -> Arc<OnceLock<Ends>> {
+        self.ends.clone()
+    }
+
+    fn note_ends(&self) {
+        let counters = |nc| (nc, self.counters(nc));
+        self.ends
+            .get_or_init(|| Ends(self.layout.ncs().map(counters).collect()));
+    }
+
+    /// The counters of the ring of `nc`, as they stand.
+    pub(crate) fn counters(&self, nc: usize) -> Counters {
+        let Some(words) = self.ring(nc) else {
+            return Counters::default();
+        };
+        let dropped = [
+            ring::DROPPED_IN_FLIGHT,
+            ring::DROPPED_LAPPED,
+            ring::DROPPED_SEQ,
+        ];
+        Counters {
+            // Before the claims: whoever's drop is counted had claimed a number before.
+            dropped: dropped.map(|at| words[at].get()),
+            claimed: words[ring::TAIL].get(),
         }
     }
 

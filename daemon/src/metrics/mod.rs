@@ -22,7 +22,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-pub(crate) use calls::{Calls, Outcome};
+pub(crate) use calls::{Calls, Outcome, Seat};
 use table::{FAMILIES, Kind};
 
 /// What the metrics are made from.

@@ -47,7 +47,7 @@ const fn gauge(name: &'static str, help: &'static str, samples: fn(&View, Sink<'
 }
 
 /// The table. Sizes are bytes, times seconds.
-pub(super) const FAMILIES: [Family; 30] = [
+pub(super) const FAMILIES: [Family; 33] = [
     gauge(
         "nrt_trace_build_info",
         "1, with the daemon's version and that of its shared memory",
@@ -239,6 +239,27 @@ pub(super) const FAMILIES: [Family; 30] = [
         "Events that went into fetches and snapshots",
         |view, sink| {
             one(sink, number(view.calls.events()));
+        },
+    ),
+    gauge(
+        "nrt_trace_subscribers",
+        "Subscribers that follow a run now",
+        |view, sink| {
+            one(sink, number(view.calls.subscribers().0));
+        },
+    ),
+    counter(
+        "nrt_trace_subscribed_events",
+        "Events that went to subscribers, counted for each",
+        |view, sink| {
+            one(sink, number(view.calls.subscribers().1));
+        },
+    ),
+    counter(
+        "nrt_trace_subscribed_lost",
+        "Events that subscribers missed because they were too slow, or that were never recorded, counted for each",
+        |view, sink| {
+            one(sink, number(view.calls.subscribers().2));
         },
     ),
     gauge(

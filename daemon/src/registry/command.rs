@@ -46,6 +46,17 @@ pub(crate) enum Command {
     Fetch(FetchSpec, Reply<FetchJob>),
     /// Read all that rings hold.
     Snapshot(FetchSpec, Reply<FetchJob>),
+    /// What a subscriber reads, if it is not what it has `seen`.
+    Follow {
+        /// What it wants.
+        spec: Arc<FetchSpec>,
+        /// The run that it follows, once it does.
+        run: Option<u64>,
+        /// The number of the state that it knows.
+        seen: Option<u64>,
+        /// The answer's place.
+        reply: Reply<Option<(u64, FetchJob)>>,
+    },
     /// Consume what a fetch took.
     Commit(u64, Reply<()>),
     /// The state of things, but for what the process itself knows.

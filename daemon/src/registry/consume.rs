@@ -21,7 +21,8 @@ impl Registry {
         if run.fetch.as_ref().is_some_and(|slot| slot.is_under_way()) {
             return Err(RunError::FetchUnderWay);
         }
-        let (slot, job) = self.job(at, spec)?;
+        self.check_filters(run, spec)?;
+        let (slot, job) = self.job(at, spec);
         let run = &mut self.runs[at];
         run.fetch = Some(slot);
         run.asked = Instant::now();
@@ -33,9 +34,34 @@ impl Registry {
     /// reads.
     pub(super) fn begin_snapshot(&mut self, spec: &FetchSpec) -> Result<FetchJob, RunError> {
         let at = self.position_of(&spec.token)?;
-        let (_, mut job) = self.job(at, spec)?;
+        self.check_filters(&self.runs[at], spec)?;
+        let (_, mut job) = self.job(at, spec);
         job.producers.iter_mut().for_each(ProducerJob::start_over);
         Ok(job)
+    }
+
+    /// What a subscriber reads, with the number of the state that it is of; `None` if that is the one it has `seen`. What
+    /// its filters name may be still to come.
+    pub(super) fn look(
+        &mut self,
+        spec: &FetchSpec,
+        run: Option<u64>,
+        seen: Option<u64>,
+    ) -> Result<Option<(u64, FetchJob)>, RunError> {
+        let at = self.position_of(&spec.token)?;
+        if run.is_some_and(|run| run != self.runs[at].id) {
+            let scope = scope_name(&spec.token);
+            return Err(RunError::NoRun { scope });
+        }
+        self.runs[at].asked = Instant::now();
+        if self.changed {
+            self.revision += 1; // what is not written down yet
+        }
+        if seen == Some(self.revision) {
+            return Ok(None);
+        }
+        let (_, job) = self.job(at, spec);
+        Ok(Some((self.revision, job)))
     }
 
     fn position_of(&self, token: &str) -> Result<usize, RunError> {
@@ -46,9 +72,8 @@ impl Registry {
     }
 
     /// All that a fetch of the run at `at` reads, and the slot for what it takes.
-    fn job(&mut self, at: usize, spec: &FetchSpec) -> Result<(Arc<FetchSlot>, FetchJob), RunError> {
+    fn job(&mut self, at: usize, spec: &FetchSpec) -> (Arc<FetchSlot>, FetchJob) {
         let run = &self.runs[at];
-        self.check_filters(run, spec)?;
         let mut producers = Vec::new();
         for (id, share) in &run.shares {
             let Some(producer) = self.producers.get(id) else {
@@ -82,7 +107,7 @@ impl Registry {
             machine: self.machine.clone(),
             names: self.names.clone(),
         };
-        Ok((slot, job))
+        (slot, job)
     }
 
     /// A filter that fits nothing of a run that has something is a mistake, and not an empty answer.

@@ -114,6 +114,8 @@ pub(crate) struct Registry {
     changed: bool,
     /// When it is written again, if it is out of date.
     write_at: Option<Instant>,
+    /// How often that changed, or may have.
+    revision: u64,
     /// What the service manager keeps for a next daemon.
     store: Store,
     /// Files of what ended processes left, where it does not.
@@ -248,6 +250,7 @@ impl Registry {
             state,
             changed: false,
             write_at: None,
+            revision: 0,
             store,
             spool,
             to_free: Vec::new(),
@@ -350,6 +353,12 @@ impl Registry {
             // Whoever asked and went away needs no answer.
             Command::Fetch(spec, reply) => drop(reply.send(self.begin_fetch(&spec))),
             Command::Snapshot(spec, reply) => drop(reply.send(self.begin_snapshot(&spec))),
+            Command::Follow {
+                spec,
+                run,
+                seen,
+                reply,
+            } => drop(reply.send(self.look(&spec, run, seen))),
             Command::Commit(fetch_id, reply) => drop(reply.send(self.commit(fetch_id))),
             Command::Status(reply) => {
                 if !self.to_free.is_empty() {

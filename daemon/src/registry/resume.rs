@@ -51,6 +51,7 @@ impl Registry {
     pub(super) fn write_down(&mut self) {
         self.changed = false;
         self.write_at = None;
+        self.revision += 1;
         let mut held = BTreeSet::new();
         let state = self.state.is_some().then(|| self.record());
         if let (Some(file), Some(state)) = (&mut self.state, state) {

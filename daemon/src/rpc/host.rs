@@ -90,7 +90,7 @@ pub(super) fn get(
 pub(super) fn watch(
     monitor: &HostMonitor,
     request: v1::WatchHostStatsRequest,
-) -> Result<Response<ReceiverStream<Item>>, Status> {
+) -> Result<ReceiverStream<Item>, Status> {
     let newest = monitor.look(|history| history.newest().map_or(0, |tick| tick.seq));
     let full = monitor.look(History::is_saturated);
     let lease = if request.start {
@@ -109,7 +109,7 @@ pub(super) fn watch(
         newest
     };
     tokio::spawn(follow(monitor.clone(), lease, seen, sender));
-    Ok(Response::new(ReceiverStream::new(receiver)))
+    Ok(ReceiverStream::new(receiver))
 }
 
 /// Sends ticks until the client goes, the monitor stops, or it is full.

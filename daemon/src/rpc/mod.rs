@@ -6,12 +6,17 @@
 //! | `authority`, `hpack` | what clients of unix sockets call the host, made acceptable |
 //! | `service` | one method for each RPC |
 //! | `strings` | the names, a page at a time |
+//! | `fit` | the list of processes, within the size of a message |
 //! | `host` | the host monitor's calls |
 //! | `metrics` | the metrics' text |
 //! | `stream` | a fetch as a stream |
+//! | `subscribe` | a subscription as a stream |
+//! | `ending` | the server's end, told to its streams |
 //! | `status` | errors as gRPC statuses; the process's own figures |
 
 mod authority;
+mod ending;
+mod fit;
 mod host;
 mod hpack;
 mod metrics;
@@ -20,6 +25,7 @@ mod service;
 mod status;
 mod stream;
 mod strings;
+mod subscribe;
 
 pub(crate) use serve::Server;
 pub(crate) use service::Control;

@@ -89,6 +89,7 @@ fn run(
         let (sender, connections) = mpsc::channel(TAKEN);
         let accepting = tokio::spawn(accept(listener, sender));
         let (told, mut closing) = oneshot::channel();
+        let streams = control.ending();
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<TraceControlServer<Control>>().await;
         let server = tonic::transport::Server::builder()
@@ -105,6 +106,7 @@ fn run(
                 health
                     .set_not_serving::<TraceControlServer<Control>>()
                     .await;
+                streams.tell();
                 let _ = told.send(());
             });
         tokio::pin!(server);

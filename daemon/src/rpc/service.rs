@@ -7,14 +7,16 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-use super::{host, metrics, status, stream, strings};
+use super::ending::{Ending, UntilEnd};
+use super::subscribe::Subscriber;
+use super::{fit, host, metrics, status, stream, strings};
 use crate::config::Current;
 use crate::drain::fetch::FetchJob;
 use crate::host::HostMonitor;
 use crate::metrics::Calls;
 use crate::registry::command::{Command, Handle};
 use crate::run::error::RunError;
-use crate::run::request::{FetchSpec, FilterSpec, StartSpec, token};
+use crate::run::request::{FetchSpec, FilterSpec, StartSpec, SubscribeSpec, token};
 
 /// The control API over a registry.
 #[derive(Debug)]
@@ -23,7 +25,11 @@ pub(crate) struct Control {
     handle: Handle,
     host: HostMonitor,
     calls: Calls,
+    ending: Ending,
 }
+
+/// What comes out of a channel, until the server ends.
+type Out<T> = UntilEnd<ReceiverStream<T>>;
 
 impl Control {
     /// An API that asks the registry behind `handle`, and the host monitor.
@@ -33,7 +39,13 @@ impl Control {
             handle,
             host,
             calls: Calls::default(),
+            ending: Ending::default(),
         }
+    }
+
+    /// What ends its streams.
+    pub(super) fn ending(&self) -> Ending {
+        self.ending.clone()
     }
 
     async fn ask<T>(
@@ -44,22 +56,31 @@ impl Control {
     }
 
     /// Reads `job` in a thread of its own.
-    fn stream(
-        &self,
-        job: FetchJob,
-        commit: bool,
-    ) -> Result<Response<ReceiverStream<stream::Item>>, Status> {
-        let (sender, receiver) = mpsc::channel(stream::PARTS);
+    fn stream(&self, job: FetchJob, commit: bool) -> Result<Response<Out<stream::Item>>, Status> {
         let (handle, runtime) = (self.handle.clone(), tokio::runtime::Handle::current());
         let calls = self.calls.clone();
+        self.feed("nrt-fetch", move |parts| {
+            stream::feed(job, commit, parts, &handle, &runtime, &calls);
+        })
+    }
+
+    /// A stream of what `feed` puts into it, in a thread of its own.
+    fn feed(
+        &self,
+        name: &str,
+        feed: impl FnOnce(&mpsc::Sender<stream::Item>) + Send + 'static,
+    ) -> Result<Response<Out<stream::Item>>, Status> {
+        let (sender, receiver) = mpsc::channel(stream::PARTS);
         std::thread::Builder::new()
-            .name("nrt-fetch".to_owned())
-            .spawn(move || stream::feed(job, commit, &sender, &handle, &runtime, &calls))
+            .name(name.to_owned())
+            .spawn(move || feed(&sender))
             .map_err(|error| {
-                let text = format!("no thread for a fetch: {error}");
+                let text = format!("no thread for a stream: {error}");
                 status::with_nrt(Status::resource_exhausted(text), NrtStatus::Resource)
             })?;
-        Ok(Response::new(ReceiverStream::new(receiver)))
+        Ok(Response::new(
+            self.ending.ends(ReceiverStream::new(receiver)),
+        ))
     }
 }
 
@@ -75,10 +96,11 @@ fn check<T>(result: Result<T, RunError>) -> Result<T, Status> {
 
 #[tonic::async_trait]
 impl TraceControl for Control {
-    type FetchStream = ReceiverStream<stream::Item>;
-    type SnapshotStream = ReceiverStream<stream::Item>;
+    type FetchStream = Out<stream::Item>;
+    type SnapshotStream = Out<stream::Item>;
+    type SubscribeStream = Out<stream::Item>;
     type GetMetricsStream = tokio_stream::Iter<std::vec::IntoIter<metrics::Item>>;
-    type WatchHostStatsStream = ReceiverStream<host::Item>;
+    type WatchHostStatsStream = Out<host::Item>;
 
     async fn start(
         &self,
@@ -137,6 +159,17 @@ impl TraceControl for Control {
         self.stream(job, false)
     }
 
+    async fn subscribe(
+        &self,
+        request: Request<v1::SubscribeRequest>,
+    ) -> Result<Response<Self::SubscribeStream>, Status> {
+        let spec = check(SubscribeSpec::new(request.into_inner()))?;
+        let (handle, calls) = (self.handle.clone(), self.calls.clone());
+        let subscriber = check(Subscriber::new(spec, handle, calls).await)?;
+        let runtime = tokio::runtime::Handle::current();
+        self.feed("nrt-follow", move |parts| subscriber.feed(parts, runtime))
+    }
+
     async fn commit(
         &self,
         request: Request<v1::CommitRequest>,
@@ -169,7 +202,7 @@ impl TraceControl for Control {
                 .ask(|reply| Command::Producers(token, reply))
                 .await,
         )?;
-        Ok(Response::new(v1::ListProducersResponse { producers }))
+        Ok(Response::new(fit::producers(producers)))
     }
 
     async fn get_metrics(
@@ -204,6 +237,7 @@ impl TraceControl for Control {
             .collect();
         Ok(Response::new(v1::ListEventTypesResponse { types }))
     }
+
     async fn get_strings(
         &self,
         request: Request<v1::GetStringsRequest>,
@@ -238,6 +272,7 @@ impl TraceControl for Control {
         &self,
         request: Request<v1::WatchHostStatsRequest>,
     ) -> Result<Response<Self::WatchHostStatsStream>, Status> {
-        host::watch(&self.host, request.into_inner())
+        let ticks = host::watch(&self.host, request.into_inner())?;
+        Ok(Response::new(self.ending.ends(ticks)))
     }
 }

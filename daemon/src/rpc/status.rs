@@ -21,7 +21,7 @@ pub(super) fn of_error(error: &RunError) -> Status {
         }
         RunError::FetchUnderWay => Code::Aborted,
         RunError::Invalid(_) => Code::InvalidArgument,
-        RunError::Busy => Code::ResourceExhausted,
+        RunError::Busy | RunError::Subscribers(_) => Code::ResourceExhausted,
         RunError::ShuttingDown => Code::Unavailable,
     };
     with_nrt(Status::new(code, error.to_string()), error.status())

@@ -59,6 +59,9 @@ pub(crate) enum RunError {
     /// More requests are waiting than the daemon queues.
     #[error("the daemon has too many requests waiting; try again")]
     Busy,
+    /// As many subscribers are there as may be.
+    #[error("{0} subscribers are there already; no more are served at a time")]
+    Subscribers(usize),
     /// The daemon is on its way out.
     #[error("the daemon is shutting down")]
     ShuttingDown,
@@ -77,6 +80,7 @@ impl RunError {
             }
             Self::Invalid(_) => Status::Invalid,
             Self::Busy => Status::QueueFull,
+            Self::Subscribers(_) => Status::Resource,
             Self::ShuttingDown => Status::Closed,
         }
     }

@@ -8,6 +8,8 @@ use nrt_trace_proto::v1;
 use super::cores::CoreFilter;
 use super::error::RunError;
 use crate::config::{Config, MAX_ARM_TIMEOUT_MS, MIN_EVENTS_PER_NC};
+use crate::drain::follow::Wish;
+use crate::drain::followed::Begin;
 
 /// Longest token, in bytes: a producer's Hello has room for no more.
 const MAX_TOKEN_BYTES: usize = 128;
@@ -140,6 +142,52 @@ impl FetchSpec {
             process,
             strings_from,
             ..v1::FetchRequest::default()
+        })
+    }
+}
+
+/// A subscription, checked.
+#[derive(Debug)]
+pub(crate) struct SubscribeSpec {
+    /// The rings that it reads.
+    pub rings: FetchSpec,
+    /// What it wants of them.
+    pub wish: Wish,
+}
+
+impl SubscribeSpec {
+    /// Checks a request.
+    pub(crate) fn new(request: v1::SubscribeRequest) -> Result<Self, RunError> {
+        let v1::SubscribeRequest {
+            token,
+            from,
+            nc,
+            process,
+            events,
+            strings_from,
+        } = request;
+        let from = match v1::SubscribeFrom::try_from(from) {
+            Ok(v1::SubscribeFrom::Unspecified | v1::SubscribeFrom::Now) => Begin::Now,
+            Ok(v1::SubscribeFrom::Oldest) => Begin::Oldest,
+            Ok(v1::SubscribeFrom::Unread) => Begin::Unread,
+            Err(unknown) => {
+                return Err(RunError::invalid(format_args!(
+                    "from is {}; allowed: 1 (now), 2 (oldest), 3 (unread)",
+                    unknown.0
+                )));
+            }
+        };
+        let rings = FetchSpec::new(&v1::FetchRequest {
+            token,
+            nc,
+            process,
+            strings_from,
+            ..v1::FetchRequest::default()
+        })?;
+        let types = parse_types(&events).map_err(RunError::invalid)?;
+        Ok(Self {
+            rings,
+            wish: Wish { from, types },
         })
     }
 }

@@ -25,6 +25,8 @@ mod own;
 mod scopes;
 mod settings;
 mod snapshot;
+mod streams;
 mod strings;
+mod subscribe;
 mod support;
 mod units;

@@ -7,12 +7,15 @@ use nrt_trace_abi::message::Go;
 use nrt_trace_proto::v1;
 use std::sync::atomic::Ordering;
 
-use crate::support::{Client, Fake, Host, fetch, hello, host_run, send, wait_for};
+use crate::support::{
+    Client, Fake, Host, Live, fetch, hello, host_run, send, subscription, wait_for,
+};
 
 /// Samples by name and labels.
 type Samples = BTreeMap<String, f64>;
 
-fn text(client: &mut Client) -> String {
+/// The metrics, put together again.
+pub(crate) fn text(client: &mut Client) -> String {
     let Client { rpc, runtime } = client;
     runtime.block_on(async {
         let stream = rpc.get_metrics(v1::GetMetricsRequest {}).await.unwrap();
@@ -66,6 +69,13 @@ fn every_metric_is_moved_by_what_it_is_about() {
     let (fake, liar) = (Fake::attach(&host, "fake"), Fake::attach(&host, "liar"));
     fake.wait_heard::<Go>(1);
     liar.wait_heard::<Go>(1);
+    // A subscriber that is there at the end, and was too slow once.
+    let now = subscription(v1::SubscribeFrom::Now);
+    let _subscriber = Live::of(&host, now, 2);
+    wait_for("a loss", || {
+        fake.emit_many(0, 1000);
+        samples(&text(&mut host))["nrt_trace_subscribed_lost_total"] > 0.0
+    });
     // Overwritten, delivered, unread; dropped by every cause; in flight for ever.
     fake.emit_many(0, 100);
     host.consume();
@@ -133,7 +143,7 @@ fn every_metric_is_moved_by_what_it_is_about() {
         "nrt_trace_budget_allowed",
     ];
     assert_eq!(families(&first), families(&last));
-    assert!(families(&last).len() >= 30);
+    assert!(families(&last).len() >= 33);
     for family in families(&last) {
         let (then, now) = (of(&before, &family), of(&after, &family));
         if faults.contains(&family.as_str()) {

@@ -4,6 +4,7 @@ mod apart;
 mod client;
 mod fetched;
 mod host;
+mod live;
 mod producer;
 mod random;
 
@@ -13,6 +14,7 @@ pub(crate) use apart::Apart;
 pub(crate) use client::Client;
 pub(crate) use fetched::Fetched;
 pub(crate) use host::{Host, fetch, host_run, refused, token_run};
+pub(crate) use live::{Live, subscription};
 pub(crate) use producer::{Answer, Fake, Rings, connect, hello, receive, send};
 pub(crate) use random::Random;
 

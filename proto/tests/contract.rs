@@ -1,0 +1,186 @@
+//! The `.proto` files as a contract: everything in them is documented, and what clients were built against stays.
+//!
+//! `tests/contract.txt` lists every message, field, enum, value and RPC. A line may be added; none may change or go.
+//! `NRT_TRACE_BLESS=1` writes the list anew, and refuses to, where a line would be lost.
+
+#![expect(clippy::unwrap_used, reason = "a failed assumption fails the test")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use nrt_trace_proto::FILE_DESCRIPTOR_SET;
+use prost::Message;
+use prost_types::field_descriptor_proto::{Label, Type};
+use prost_types::source_code_info::Location;
+use prost_types::{DescriptorProto, EnumDescriptorProto, FileDescriptorProto, FileDescriptorSet};
+
+fn files() -> Vec<FileDescriptorProto> {
+    let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
+    let ours = |file: &FileDescriptorProto| file.package() == "nrt.trace.v1";
+    let files: Vec<_> = set.file.into_iter().filter(ours).collect();
+    assert_eq!(files.len(), 3);
+    files
+}
+
+/// What has no comment, by the paths of descriptor.proto.
+fn undocumented(file: &FileDescriptorProto) -> Vec<String> {
+    let locations = &file.source_code_info.as_ref().unwrap().location;
+    let has_text = |location: &Location| {
+        let text = location.leading_comments().trim();
+        text.len() >= 3
+    };
+    let commented: BTreeSet<&[i32]> = (locations.iter())
+        .filter(|location| has_text(location))
+        .map(|location| &location.path[..])
+        .collect();
+    let mut missing = Vec::new();
+    let mut ask = |path: &[i32], name: String| {
+        if !commented.contains(path) {
+            missing.push(name);
+        }
+    };
+    let number = |at: usize| i32::try_from(at).unwrap();
+    for (at, message) in file.message_type.iter().enumerate() {
+        ask(&[4, number(at)], message.name().to_owned());
+        assert!(message.nested_type.is_empty() && message.enum_type.is_empty());
+        for (inner, field) in message.field.iter().enumerate() {
+            let name = format!("{}.{}", message.name(), field.name());
+            ask(&[4, number(at), 2, number(inner)], name);
+        }
+    }
+    for (at, kind) in file.enum_type.iter().enumerate() {
+        ask(&[5, number(at)], kind.name().to_owned());
+        for (inner, value) in kind.value.iter().enumerate() {
+            ask(&[5, number(at), 2, number(inner)], value.name().to_owned());
+        }
+    }
+    for (at, service) in file.service.iter().enumerate() {
+        ask(&[6, number(at)], service.name().to_owned());
+        for (inner, method) in service.method.iter().enumerate() {
+            ask(&[6, number(at), 2, number(inner)], method.name().to_owned());
+        }
+    }
+    missing
+}
+
+#[test]
+fn everything_is_documented() {
+    let missing: Vec<String> = files().iter().flat_map(undocumented).collect();
+    assert!(missing.is_empty(), "without a comment: {missing:#?}");
+}
+
+/// Calls that can fail say how.
+#[test]
+fn an_rpc_that_refuses_names_its_codes() {
+    let file = files()
+        .into_iter()
+        .find(|file| !file.service.is_empty())
+        .unwrap();
+    let locations = &file.source_code_info.as_ref().unwrap().location;
+    for (at, method) in file.service[0].method.iter().enumerate() {
+        let path = [6, 0, 2, i32::try_from(at).unwrap()];
+        let location = locations.iter().find(|one| one.path == path).unwrap();
+        let words: Vec<&str> = location.leading_comments().split_whitespace().collect();
+        let text = words.join(" ");
+        let codes = [
+            "NOT_FOUND",
+            "INVALID_ARGUMENT",
+            "FAILED_PRECONDITION",
+            "RESOURCE_EXHAUSTED",
+            "Fails only as every call does",
+        ];
+        assert!(
+            codes.iter().any(|code| text.contains(code)),
+            "{}: {text}",
+            method.name()
+        );
+    }
+}
+
+fn lines() -> BTreeSet<String> {
+    let mut lines = BTreeSet::new();
+    for file in files() {
+        file.message_type
+            .iter()
+            .for_each(|message| lines_of_message(message, &mut lines));
+        file.enum_type
+            .iter()
+            .for_each(|kind| lines_of_enum(kind, &mut lines));
+        for service in &file.service {
+            for method in &service.method {
+                let stream = |is: bool| if is { "stream " } else { "" };
+                lines.insert(format!(
+                    "rpc {}.{}({}{}) returns ({}{})",
+                    service.name(),
+                    method.name(),
+                    stream(method.client_streaming()),
+                    method.input_type(),
+                    stream(method.server_streaming()),
+                    method.output_type()
+                ));
+            }
+        }
+    }
+    lines
+}
+
+fn lines_of_message(message: &DescriptorProto, lines: &mut BTreeSet<String>) {
+    lines.insert(format!("message {}", message.name()));
+    for field in &message.field {
+        let kind = match field.r#type() {
+            Type::Message | Type::Enum => field.type_name().to_owned(),
+            other => format!("{other:?}").to_lowercase(),
+        };
+        let rule = match (field.label(), field.proto3_optional(), field.oneof_index) {
+            (Label::Repeated, ..) => "repeated ".to_owned(),
+            (_, true, _) => "optional ".to_owned(),
+            (_, false, Some(at)) => {
+                let place = usize::try_from(at).unwrap();
+                format!("oneof {} ", message.oneof_decl[place].name())
+            }
+            _ => String::new(),
+        };
+        lines.insert(format!(
+            "field {}.{} = {}: {rule}{kind}",
+            message.name(),
+            field.name(),
+            field.number()
+        ));
+    }
+}
+
+fn lines_of_enum(kind: &EnumDescriptorProto, lines: &mut BTreeSet<String>) {
+    lines.insert(format!("enum {}", kind.name()));
+    for value in &kind.value {
+        lines.insert(format!(
+            "value {}.{} = {}",
+            kind.name(),
+            value.name(),
+            value.number()
+        ));
+    }
+}
+
+#[test]
+fn what_clients_were_built_against_stays() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/contract.txt");
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    let golden: BTreeSet<String> = golden.lines().map(str::to_owned).collect();
+    let now = lines();
+    let lost: Vec<_> = golden.difference(&now).collect();
+    assert!(
+        lost.is_empty(),
+        "clients that were built before would break; these lines changed or went: {lost:#?}"
+    );
+    if golden != now {
+        assert!(
+            std::env::var_os("NRT_TRACE_BLESS").is_some(),
+            "new in the API, to be added to {} by NRT_TRACE_BLESS=1: {:#?}",
+            path.display(),
+            now.difference(&golden).collect::<Vec<_>>()
+        );
+        let text: String = now.iter().map(|line| format!("{line}\n")).collect();
+        fs::write(&path, text).unwrap();
+    }
+}
