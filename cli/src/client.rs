@@ -193,6 +193,19 @@ impl Client {
         })
     }
 
+    /// Opens a subscription.
+    pub(crate) async fn subscribe(
+        &mut self,
+        request: v1::SubscribeRequest,
+    ) -> Result<Parts, Failure> {
+        let reply = self.grpc.subscribe(request).await;
+        let stream = self.reply(reply)?;
+        Ok(Parts {
+            stream,
+            socket: self.socket.clone(),
+        })
+    }
+
     /// Consumes what a fetch delivered.
     pub(crate) async fn commit(&mut self, fetch_id: u64) -> Result<(), Failure> {
         let reply = self.grpc.commit(v1::CommitRequest { fetch_id }).await;

@@ -25,7 +25,7 @@ pub(crate) use options::{CaptureArgs, JsonArgs, ListFormat, PftraceArgs};
 pub(crate) use parse::parse;
 pub(crate) use record::RecordArgs;
 pub(crate) use socket::{SOCKET_VARIABLE, SocketArg};
-pub(crate) use take::{FetchArgs, SnapshotArgs};
+pub(crate) use take::{FetchArgs, SnapshotArgs, SubscribeArgs, SubscribeFrom};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -66,6 +66,7 @@ pub(crate) enum Verb {
     Stop(StopArgs),
     Fetch(FetchArgs),
     Snapshot(SnapshotArgs),
+    Subscribe(SubscribeArgs),
     Status(StatusArgs),
     Metrics(MetricsArgs),
     Doctor(DoctorArgs),

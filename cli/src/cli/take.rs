@@ -1,11 +1,11 @@
-//! `fetch` and `snapshot`: what the rings hold.
+//! `fetch`, `snapshot` and `subscribe`: what the rings hold, and what comes.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
-use super::options::{JsonArgs, PftraceArgs, ScopeArg, TraceFormat};
-use crate::values::{self, NcList};
+use super::options::{JsonArgs, ListFormat, PftraceArgs, ScopeArg, TraceFormat};
+use crate::values::{self, EventTerms, NcList};
 
 /// Write the unread events to a file, and consume them
 ///
@@ -89,4 +89,51 @@ pub(crate) struct SnapshotArgs {
 
     #[command(flatten)]
     pub(crate) scope: ScopeArg,
+}
+
+/// Show events as they come, until the run ends or Ctrl-C
+///
+/// Nothing is consumed: a recording or a later fetch gets every event all the same. A line for each event: on a terminal for
+/// people, else JSON with the keys of Neuron's document. Events reach this command within a few hundredths of a second.
+///
+/// Who reads too slowly delays nobody: what the rings lost before it could be sent is counted, and said on standard error.
+#[derive(Args, Debug)]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl subscribe\n  \
+    nrt-tracectl subscribe --events nrt_execute --nc 0-3\n  \
+    nrt-tracectl subscribe --from oldest --format json | jq -r .event_type")]
+pub(crate) struct SubscribeArgs {
+    /// Where to begin
+    #[arg(long, value_name = "WHERE", default_value = "now")]
+    pub(crate) from: SubscribeFrom,
+
+    /// Only these NeuronCores, such as 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = values::nc_list)]
+    pub(crate) nc: Option<NcList>,
+
+    /// Only these processes, which need not be there yet
+    #[arg(long, value_name = "PID,…", value_delimiter = ',', value_parser = values::pid)]
+    pub(crate) process: Vec<i32>,
+
+    /// Only these event types, such as `hardware,^cc_running`
+    #[arg(long, value_name = "LIST", value_parser = values::event_terms)]
+    pub(crate) events: Option<EventTerms>,
+
+    /// How to print them [default: table on a terminal, else json]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<ListFormat>,
+
+    #[command(flatten)]
+    pub(crate) scope: ScopeArg,
+}
+
+/// Where a subscription begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SubscribeFrom {
+    /// With what is recorded from now on
+    Now,
+    /// With the oldest events that the rings still hold
+    Oldest,
+    /// With the first event that the next fetch would get
+    Unread,
 }

@@ -15,6 +15,7 @@ mod start;
 mod status;
 mod stop;
 mod strings;
+mod subscribe;
 mod summary;
 mod view;
 
@@ -44,6 +45,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::Stop(args) => stop::run(&socket, args).await,
             Verb::Fetch(args) => fetch::run(&socket, args).await,
             Verb::Snapshot(args) => snapshot::run(&socket, args).await,
+            Verb::Subscribe(args) => subscribe::run(&socket, args).await,
             Verb::Status(args) => status::run(&socket, args).await,
             Verb::Metrics(MetricsArgs {}) => metrics::run(&socket).await,
             Verb::Doctor(args) => doctor::run(&socket, args).await,

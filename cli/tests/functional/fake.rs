@@ -199,6 +199,26 @@ impl TraceControl for Service {
         answer(self.script.fetch.as_ref(), self.parts())
     }
 
+    type SubscribeStream = Self::FetchStream;
+
+    async fn subscribe(
+        &self,
+        request: Request<v1::SubscribeRequest>,
+    ) -> Result<Response<Self::SubscribeStream>, Status> {
+        let v1::SubscribeRequest {
+            token,
+            from,
+            nc,
+            process,
+            events,
+            ..
+        } = request.into_inner();
+        self.note(format!(
+            "subscribe token={token} from={from} nc={nc:?} process={process:?} events={events:?}"
+        ));
+        answer(self.script.fetch.as_ref(), self.parts())
+    }
+
     type SnapshotStream = Self::FetchStream;
 
     async fn snapshot(

@@ -125,6 +125,23 @@ impl<W: Write> JsonWriter<W> {
         }
     }
 
+    /// No document, but a line for each event: of a stream that is followed. Events that wait for others are written when
+    /// their ring's turn ends, and what was learned of executions stays for its next turn.
+    pub fn lines(writer: W, options: JsonOptions) -> Self {
+        let mut writer = Self::remembering(writer, options, Memory::default());
+        writer.document.make_lines();
+        writer
+    }
+
+    /// Writes what there is, also of events that wait for others.
+    ///
+    /// # Errors
+    /// Of the writer.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.end_ring()?;
+        self.document.flush()
+    }
+
     /// Takes the next part.
     ///
     /// # Errors

@@ -24,5 +24,6 @@ mod record_restart;
 mod restart;
 mod short_lived;
 mod spool;
+mod subscribe;
 mod surroundings;
 mod workload;

@@ -30,6 +30,8 @@ pub(crate) struct Document<W> {
     names: Names,
     /// Whether spans and tracking ids show names.
     show_names: bool,
+    /// Each event is a line, and nothing stands around them.
+    lines: bool,
     /// Numbers that come in rows: an id that is its own tracking id, threads, executions.
     id: Again,
     thread_id: Again,
@@ -89,11 +91,23 @@ impl<W: Write> Document<W> {
             warned,
             names,
             show_names: options.names,
+            lines: false,
             id: Again::default(),
             thread_id: Again::default(),
             events: 0,
             without_payload: 0,
         }
+    }
+
+    /// Each event becomes a line of its own.
+    pub(crate) fn make_lines(&mut self) {
+        self.lines = true;
+        self.pen.clear();
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.write_out()?;
+        self.writer.flush()
     }
 
     pub(crate) fn name(&mut self, id: u64, text: &str) {
@@ -118,7 +132,7 @@ impl<W: Write> Document<W> {
         }
         let out = &mut self.pen;
         out.reserve(plan.room + ring.room);
-        if self.events > 0 {
+        if self.events > 0 && !self.lines {
             out.literal(b",");
         }
         head(out, plan, record);
@@ -147,6 +161,9 @@ impl<W: Write> Document<W> {
             self.names.beside(out, record);
         }
         out.piece(&ring.tail);
+        if self.lines {
+            out.literal(b"\n");
+        }
         self.events += 1;
         if out.written().len() >= PIECE_BYTES {
             self.write_out()
@@ -156,7 +173,9 @@ impl<W: Write> Document<W> {
     }
 
     pub(crate) fn finish(mut self) -> io::Result<W> {
-        self.pen.text(b"],\"data_version\":2}");
+        if !self.lines {
+            self.pen.text(b"],\"data_version\":2}");
+        }
         self.write_out()?;
         self.writer.flush()?;
         Ok(self.writer)
