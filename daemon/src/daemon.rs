@@ -67,9 +67,6 @@ impl Daemon {
             metrics,
             files,
         } = Sockets::open(&config, listening)?;
-        if metrics.is_some() {
-            tracing::warn!("a metrics socket was handed over, and this daemon has no use for it");
-        }
         let failed = |what| move |source| StartError::System { what, source };
         let handle = Handle::new().map_err(|errno| failed("make an eventfd")(errno.into()))?;
         let (died, ended) = watch::channel(false);
@@ -119,6 +116,7 @@ impl Daemon {
             Control::new(current, handle, monitor),
             control_access,
             control,
+            metrics,
             died(),
         )?);
         tracing::info!(

@@ -3,6 +3,7 @@
 //! The manager made them, so their files, modes and groups are its own: nothing here binds, locks or removes anything.
 
 use std::ffi::OsStr;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -47,6 +48,9 @@ pub enum Found {
     /// A socket of another address family.
     #[error("a socket of address family {}", .0.as_raw())]
     Family(AddressFamily),
+    /// An internet socket that other machines can reach.
+    #[error("a socket that is bound to {0}, which is no loopback address")]
+    Reachable(std::net::IpAddr),
     /// A unix socket of another type.
     #[error("a socket of type {}", type_name(*.0))]
     Type(SocketType),
@@ -70,6 +74,10 @@ pub fn check_listening(fd: impl AsFd, kind: SocketType) -> Result<(), Found> {
     if family != AddressFamily::UNIX {
         return Err(Found::Family(family));
     }
+    check_kind(fd, kind)
+}
+
+fn check_kind(fd: impl AsFd, kind: SocketType) -> Result<(), Found> {
     let found = socket_type(&fd).map_err(Found::Unusable)?;
     if found != kind {
         return Err(Found::Type(found));
@@ -106,6 +114,42 @@ pub fn take(
     rustix::io::ioctl_fionbio(&fd, true).map_err(|errno| refused(Found::Unusable(errno)))?;
     let path = path_of(&fd).map_err(|errno| refused(Found::Unusable(errno)))?;
     Ok(Some(Adopted { fd, path }))
+}
+
+/// Takes the stream socket called `name`, which may be a unix socket or one of this machine's loopback addresses; of that,
+/// the address is told.
+///
+/// # Errors
+/// As [`take`]; [`Found::Reachable`] for an address that other machines can reach.
+pub fn take_local(
+    handed: &mut Vec<Handed>,
+    name: &str,
+) -> Result<Option<(Adopted, Option<SocketAddr>)>, NotAdopted> {
+    let inet = [AddressFamily::INET, AddressFamily::INET6];
+    let is_inet = |one: &Handed| {
+        one.name == name && socket_domain(&one.fd).is_ok_and(|family| inet.contains(&family))
+    };
+    if handed.iter().filter(|one| one.name == name).count() != 1 || !handed.iter().any(is_inet) {
+        let taken = take(handed, name, SocketType::STREAM)?;
+        return Ok(taken.map(|adopted| (adopted, None)));
+    }
+    let refused = |found| NotAdopted {
+        name: name.to_owned(),
+        found,
+        expected: SocketType::STREAM,
+    };
+    let Some(Handed { fd, .. }) = handed.extract_if(.., |one| one.name == name).next() else {
+        return Ok(None);
+    };
+    check_kind(&fd, SocketType::STREAM).map_err(refused)?;
+    let unusable = |errno| refused(Found::Unusable(errno));
+    let address = rustix::net::getsockname(&fd).map_err(unusable)?;
+    let address = SocketAddr::try_from(address).map_err(unusable)?;
+    if !address.ip().is_loopback() {
+        return Err(refused(Found::Reachable(address.ip())));
+    }
+    rustix::io::ioctl_fionbio(&fd, true).map_err(unusable)?;
+    Ok(Some((Adopted { fd, path: None }, Some(address))))
 }
 
 fn path_of(fd: impl AsFd) -> Result<Option<PathBuf>, Errno> {
@@ -226,6 +270,25 @@ mod tests {
             assert!(text.contains(type_name(kind)), "{text}");
             assert!(text.contains(directive(kind)), "{text}");
         }
+    }
+
+    /// Where others may read, the loopback will do; nothing that other machines can reach.
+    #[test]
+    fn a_loopback_socket_is_taken_where_it_may_be() {
+        let tcp = |address| vec![OwnedFd::from(TcpListener::bind(address).unwrap())];
+        let mut all = handed(tcp("127.0.0.1:0"));
+        let (adopted, address) = take_local(&mut all, "control").unwrap().unwrap();
+        assert!(all.is_empty() && adopted.path.is_none());
+        assert!(address.unwrap().ip().is_loopback());
+        let error = take_local(&mut handed(tcp("0.0.0.0:0")), "control").unwrap_err();
+        assert!(matches!(error.found, Found::Reachable(_)), "{error}");
+        let folder = Folder::new("local");
+        let unix = listener(&folder.0.join("m"));
+        let (adopted, address) = take_local(&mut handed(vec![unix]), "control")
+            .unwrap()
+            .unwrap();
+        assert!(adopted.path.is_some() && address.is_none());
+        assert!(take_local(&mut Vec::new(), "control").unwrap().is_none());
     }
 
     /// A folder of one test.

@@ -44,6 +44,12 @@ pub struct Config {
     pub control_socket: PathBuf,
     /// Unix socket that programs attach to.
     pub producer_socket: PathBuf,
+    /// Unix socket where metrics are read over HTTP; absent: nowhere.
+    pub metrics_socket: Option<PathBuf>,
+    /// Permission bits of the metrics socket.
+    pub metrics_mode: u32,
+    /// Group of the metrics socket; absent: the daemon's own.
+    pub metrics_group: Option<u32>,
     /// Folder of the daemon's lock and state; no two daemons share one.
     pub state_dir: PathBuf,
     /// Permission bits of the control socket.
@@ -170,6 +176,9 @@ impl Config {
         Self {
             control_socket: folder.join(CONTROL_SOCKET),
             producer_socket: folder.join(PRODUCER_SOCKET),
+            metrics_socket: None,
+            metrics_mode: 0o660,
+            metrics_group: None,
             state_dir: folder.to_owned(),
             control_mode: 0o660,
             control_group: None,

@@ -3,6 +3,8 @@
 //! They are its own: their files, modes and groups are what its units say, and stay when the daemon ends, so that whoever
 //! connects in between waits instead of being refused.
 
+use std::net::SocketAddr;
+
 use nrt_trace_shm::adopt::{self, Adopted};
 use nrt_trace_shm::manager::Handed;
 use rustix::net::SocketType;
@@ -24,8 +26,8 @@ pub(crate) struct Listening {
     pub control: Option<Adopted>,
     /// Packet socket of the producers.
     pub producer: Option<Adopted>,
-    /// Stream socket where metrics are read.
-    pub metrics: Option<Adopted>,
+    /// Stream socket where metrics are read, and its address if it is the loopback's.
+    pub metrics: Option<(Adopted, Option<SocketAddr>)>,
 }
 
 impl Listening {
@@ -34,7 +36,7 @@ impl Listening {
         let taken = Self {
             control: adopt::take(handed, CONTROL, SocketType::STREAM)?,
             producer: adopt::take(handed, PRODUCER, SocketType::SEQPACKET)?,
-            metrics: adopt::take(handed, METRICS, SocketType::STREAM)?,
+            metrics: adopt::take_local(handed, METRICS)?,
         };
         let listens = |one: &&Handed| {
             [SocketType::STREAM, SocketType::SEQPACKET]
@@ -52,12 +54,12 @@ impl Listening {
     /// Names of the sockets that are there, for the log.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         [
-            (CONTROL, &self.control),
-            (PRODUCER, &self.producer),
-            (METRICS, &self.metrics),
+            (CONTROL, self.control.is_some()),
+            (PRODUCER, self.producer.is_some()),
+            (METRICS, self.metrics.is_some()),
         ]
         .into_iter()
-        .filter_map(|(name, socket)| socket.is_some().then_some(name))
+        .filter_map(|(name, is_there)| is_there.then_some(name))
         .collect()
     }
 

@@ -11,12 +11,13 @@ mod lock;
 
 use std::fs::DirBuilder;
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use nrt_trace_shm::adopt::{Adopted, NotAdopted};
+use nrt_trace_shm::adopt::NotAdopted;
 
 use crate::access::Access;
 use crate::config::Config;
@@ -108,10 +109,19 @@ pub(crate) struct Sockets {
     pub producer: OwnedFd,
     /// Who may use it.
     pub producer_access: Access,
-    /// Stream socket where metrics are read, non-blocking, if one was handed over.
-    pub metrics: Option<Adopted>,
+    /// Stream socket where metrics are read, non-blocking, if there is one.
+    pub metrics: Option<MetricsSocket>,
     /// What keeps the files.
     pub files: SocketFiles,
+}
+
+/// Where metrics are read.
+#[derive(Debug)]
+pub(crate) enum MetricsSocket {
+    /// A unix socket, and who may use it.
+    Unix(UnixListener, Access),
+    /// A loopback address: whoever is on this machine may.
+    Loopback(TcpListener),
 }
 
 /// The files of the sockets and the locks; dropped in this order, so that a name is never free while it is in use.
@@ -135,6 +145,12 @@ impl Sockets {
         ]
         .into_iter()
         .filter_map(|(path, bound_here)| bound_here.then_some(path.as_path()))
+        .chain(
+            config
+                .metrics_socket
+                .as_deref()
+                .filter(|_| metrics.is_none()),
+        )
         .collect();
         for path in &to_bind {
             bind::check_length(path)?;
@@ -195,6 +211,21 @@ impl Sockets {
                 files.push(file);
                 (listener, access(path, mode)?)
             }
+        };
+        let metrics = match (metrics, &config.metrics_socket) {
+            (Some((adopted, Some(_))), _) => Some(MetricsSocket::Loopback(adopted.fd.into())),
+            (Some((adopted, None)), _) => {
+                let path = adopted.path.as_deref();
+                let access = Access::adopted(path, config.metrics_mode, config.metrics_group);
+                Some(MetricsSocket::Unix(adopted.fd.into(), access))
+            }
+            (None, Some(path)) => {
+                let (mode, group) = (config.metrics_mode, config.metrics_group);
+                let (listener, file) = bind::control(path, mode, group)?;
+                files.push(file);
+                Some(MetricsSocket::Unix(listener, access(path, mode)?))
+            }
+            (None, None) => None,
         };
         Ok(Self {
             control,

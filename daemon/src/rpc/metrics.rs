@@ -15,24 +15,34 @@ const PIECE: usize = 1 << 20;
 /// What the stream carries.
 pub(super) type Item = Result<v1::GetMetricsResponse, Status>;
 
-/// The daemon's metrics as text.
-pub(super) async fn text(
-    handle: &Handle,
-    host: &HostMonitor,
-    calls: &Calls,
-) -> Result<String, Status> {
-    let refused = |error| status::of_error(&error);
-    let mut status = handle.ask(Command::Status).await.map_err(refused)?;
-    status::fill_process(&mut status);
-    let producers = handle.ask(|reply| Command::Producers(None, reply)).await;
-    let view = View {
-        status,
-        producers: producers.map_err(refused)?,
-        host: host.state(),
-        calls: calls.clone(),
-    };
-    view.text()
-        .map_err(|error| status::with_nrt(Status::internal(error.to_string()), NrtStatus::Failure))
+/// Where metrics come from.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    /// The registry's door.
+    pub handle: Handle,
+    /// The host monitor.
+    pub host: HostMonitor,
+    /// What is counted while calls are served.
+    pub calls: Calls,
+}
+
+impl Source {
+    /// The daemon's metrics as text.
+    pub(super) async fn text(&self) -> Result<String, Status> {
+        let refused = |error| status::of_error(&error);
+        let mut status = self.handle.ask(Command::Status).await.map_err(refused)?;
+        status::fill_process(&mut status);
+        let producers = self.handle.ask(|reply| Command::Producers(None, reply));
+        let view = View {
+            status,
+            producers: producers.await.map_err(refused)?,
+            host: self.host.state(),
+            calls: self.calls.clone(),
+        };
+        let failed = |error: std::fmt::Error| Status::internal(error.to_string());
+        view.text()
+            .map_err(|error| status::with_nrt(failed(error), NrtStatus::Failure))
+    }
 }
 
 /// The text in pieces that fit a message.

@@ -9,6 +9,7 @@
 //! | `fit` | the list of processes, within the size of a message |
 //! | `host` | the host monitor's calls |
 //! | `metrics` | the metrics' text |
+//! | `scrape` | the metrics over HTTP, on a socket of their own |
 //! | `stream` | a fetch as a stream |
 //! | `subscribe` | a subscription as a stream |
 //! | `ending` | the server's end, told to its streams |
@@ -20,6 +21,7 @@ mod fit;
 mod host;
 mod hpack;
 mod metrics;
+mod scrape;
 mod serve;
 mod service;
 mod status;

@@ -13,10 +13,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Status};
 
-use super::Control;
 use super::authority::MendedAuthority;
+use super::{Control, scrape};
 use crate::access::Access;
-use crate::listen::StartError;
+use crate::listen::{MetricsSocket, StartError};
 
 /// How long open calls may still run when the server ends, and after that their tasks.
 const GRACE: Duration = Duration::from_millis(500);
@@ -33,11 +33,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Serves `control` on `listener`; `died` is dropped when the server ends, for whatever reason.
+    /// Serves `control` on `listener`, and metrics where they are wanted; `died` is dropped when the server ends, for whatever reason.
     pub(crate) fn start(
         control: Control,
         access: Access,
         listener: UnixListener,
+        metrics: Option<MetricsSocket>,
         died: impl Send + 'static,
     ) -> Result<Self, StartError> {
         let failed = |source| StartError::System {
@@ -54,7 +55,7 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("nrt-rpc-main".to_owned())
             .spawn(move || {
-                run(&runtime, control, access, listener, ending);
+                run(&runtime, control, access, (listener, metrics), ending);
                 // Whatever still runs is cut off: streams that nobody reads, connections that never speak.
                 runtime.shutdown_timeout(GRACE);
                 drop(died);
@@ -81,7 +82,7 @@ fn run(
     runtime: &Runtime,
     control: Control,
     access: Access,
-    listener: UnixListener,
+    (listener, metrics): (UnixListener, Option<MetricsSocket>),
     ending: oneshot::Receiver<()>,
 ) {
     let served = runtime.block_on(async {
@@ -90,6 +91,9 @@ fn run(
         let accepting = tokio::spawn(accept(listener, sender));
         let (told, mut closing) = oneshot::channel();
         let streams = control.ending();
+        if let Some(socket) = metrics {
+            scrape::listen(socket, control.source())?;
+        }
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<TraceControlServer<Control>>().await;
         let server = tonic::transport::Server::builder()

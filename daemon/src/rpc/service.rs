@@ -8,6 +8,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 use super::ending::{Ending, UntilEnd};
+use super::metrics::Source;
 use super::subscribe::Subscriber;
 use super::{fit, host, metrics, status, stream, strings};
 use crate::config::Current;
@@ -40,6 +41,15 @@ impl Control {
             host,
             calls: Calls::default(),
             ending: Ending::default(),
+        }
+    }
+
+    /// Where its metrics come from.
+    pub(super) fn source(&self) -> Source {
+        Source {
+            handle: self.handle.clone(),
+            host: self.host.clone(),
+            calls: self.calls.clone(),
         }
     }
 
@@ -209,7 +219,7 @@ impl TraceControl for Control {
         &self,
         _request: Request<v1::GetMetricsRequest>,
     ) -> Result<Response<Self::GetMetricsStream>, Status> {
-        let text = metrics::text(&self.handle, &self.host, &self.calls).await?;
+        let text = self.source().text().await?;
         Ok(Response::new(tokio_stream::iter(metrics::pieces(&text))))
     }
 

@@ -23,6 +23,7 @@ mod metrics;
 mod overload;
 mod own;
 mod scopes;
+mod scrape;
 mod settings;
 mod snapshot;
 mod streams;

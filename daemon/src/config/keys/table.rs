@@ -16,7 +16,7 @@ const LOG: &str = "Log";
 const TESTS: &str = "For tests only";
 
 /// All keys. Values are written in this order, so that one may decide what another allows.
-pub(in super::super) const KEYS: [Key; 33] = [
+pub(in super::super) const KEYS: [Key; 36] = [
     Key {
         name: "test_small_rings",
         section: TESTS,
@@ -52,6 +52,42 @@ pub(in super::super) const KEYS: [Key; 33] = [
         reload: false,
         set: |c, v| socket(&mut c.producer_socket, v) && c.producer_socket != c.control_socket,
         get: |c| path_of(&c.producer_socket),
+    },
+    Key {
+        name: "metrics_socket",
+        section: FILES,
+        text: "Path of a socket where metrics are read over HTTP, at /metrics. A socket that the service manager hands over is used where it is.",
+        allowed: "the path of a socket, another one than the other two",
+        sample: "\"/run/nrt-trace/metrics.sock\"",
+        default: Some("none"),
+        kind: Kind::Path,
+        reload: false,
+        set: metrics_socket,
+        get: |c| c.metrics_socket.as_deref().and_then(path_of),
+    },
+    Key {
+        name: "metrics_mode",
+        section: FILES,
+        text: "Permission bits of the metrics socket. Metrics name processes of all users.",
+        allowed: "octal digits such as \"0660\", at most \"0777\"",
+        sample: "\"0660\"",
+        default: None,
+        kind: Kind::Text,
+        reload: false,
+        set: |c, v| mode(&mut c.metrics_mode, v),
+        get: |c| mode_of(c.metrics_mode),
+    },
+    Key {
+        name: "metrics_group",
+        section: FILES,
+        text: "Group that may read metrics: a name of /etc/group, or a number.",
+        allowed: "a group of /etc/group, or the number of any other",
+        sample: "\"prometheus\"",
+        default: Some("the daemon's own"),
+        kind: Kind::Group,
+        reload: false,
+        set: |c, v| group(&mut c.metrics_group, v),
+        get: |c| group_of(c.metrics_group),
     },
     Key {
         name: "state_dir",
@@ -470,6 +506,16 @@ fn path(place: &mut PathBuf, value: &Value) -> bool {
 fn socket(place: &mut PathBuf, value: &Value) -> bool {
     let named = value.path().filter(|path| path.file_name().is_some());
     put(place, named.map(Path::to_owned))
+}
+
+fn metrics_socket(config: &mut Config, value: &Value) -> bool {
+    let others = [&config.control_socket, &config.producer_socket];
+    let named = (value.path()).filter(|path| path.file_name().is_some());
+    let free = named.filter(|path| others.iter().all(|other| other != path));
+    put(
+        &mut config.metrics_socket,
+        free.map(|path| Some(path.to_owned())),
+    )
 }
 
 fn path_of(path: &Path) -> Option<Value> {
