@@ -25,8 +25,8 @@ use super::Registry;
 use super::budget::{Denial, NO_CORES, cannot_map};
 use super::producer::{Life, Link, Phase, Producer};
 use crate::drain::segment::Segment;
-use crate::run::Run;
 use crate::run::share::Writers;
+use crate::run::{Run, RunId};
 
 impl Registry {
     /// The run that shall have the producer's rings: its own, else its token's, else the host's.
@@ -168,7 +168,7 @@ impl Registry {
         if given_up > 0 {
             tracing::warn!(
                 producer = id,
-                run = run_id,
+                run = %RunId(run_id),
                 events = given_up,
                 "it came back into the run so often that unread events of its first rings are given up"
             );
@@ -288,7 +288,13 @@ impl Registry {
         producer.page.set_state(true, generation);
         step::at("lend:open");
         if !quiet && self.talk.may(Instant::now()) {
-            tracing::info!(producer = id, pid = producer.pid(), "capturing");
+            tracing::info!(
+                producer = id,
+                pid = producer.pid(),
+                uid = producer.uid,
+                run = %RunId(run_id),
+                "capturing"
+            );
         }
         if producer.send(&Go {
             header: Go::header(),
@@ -398,6 +404,9 @@ fn tell_of_rings(
     tracing::info!(
         producer = id,
         pid = producer.pid(),
+        uid = producer.uid,
+        run = %RunId(run.id),
+        bytes = segment.bytes(),
         "Allocating memory for {events} events ({:.3} GB) for system trace ring buffer",
         gib(segment.bytes())
     );

@@ -262,6 +262,7 @@ impl Registry {
                 producer = id,
                 pid = producer.pid(),
                 uid = producer.uid,
+                run = %crate::run::RunId(run_id),
                 "not captured: {}",
                 denial.text
             );

@@ -14,7 +14,7 @@ use crate::run::error::RunError;
 use crate::run::filter::{Filter, PastFilters};
 use crate::run::request::StartSpec;
 use crate::run::share::Share;
-use crate::run::{Run, scope_name};
+use crate::run::{Run, RunId, scope_name};
 
 /// A start or a stop whose answer waits for producers.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Registry {
             own: None,
         };
         let (id, scope) = (run.id, scope_name(&run.token));
-        tracing::info!(run = id, events_per_nc = cap, "capturing {scope}");
+        tracing::info!(run = %RunId(id), events_per_nc = cap, "capturing {scope}");
         self.runs.push(run);
         self.note_capturing();
         self.write_down();
@@ -114,7 +114,7 @@ impl Registry {
         }
         if unread > 0 {
             tracing::info!(
-                run = id,
+                run = %RunId(id),
                 unread,
                 "a new start of {scope} gives up the unread events of the last run"
             );
@@ -165,7 +165,7 @@ impl Registry {
         }
         self.write_down();
         step::at("stop:noted");
-        tracing::info!(run = id, "stopped capturing {}", scope_name(token));
+        tracing::info!(run = %RunId(id), "stopped capturing {}", scope_name(token));
         let attached: Vec<u32> = self.producers.keys().copied().collect();
         attached
             .iter()

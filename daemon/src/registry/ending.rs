@@ -28,7 +28,12 @@ impl Registry {
             return;
         }
         if self.talk.may(Instant::now()) {
-            tracing::info!(producer = id, pid = producer.pid(), "connection closed");
+            tracing::info!(
+                producer = id,
+                pid = producer.pid(),
+                uid = producer.uid,
+                "connection closed"
+            );
         }
         self.part(id, Life::Detached);
     }
@@ -40,7 +45,12 @@ impl Registry {
         };
         producer.pidfd = None; // closed, and so no longer watched
         if self.talk.may(Instant::now()) {
-            tracing::info!(producer = id, pid = producer.pid(), "process ended");
+            tracing::info!(
+                producer = id,
+                pid = producer.pid(),
+                uid = producer.uid,
+                "process ended"
+            );
         }
         if matches!(producer.life, Life::Away { .. }) {
             return self.lose_away(id, Life::Dead);
@@ -93,6 +103,7 @@ impl Registry {
         tracing::warn!(
             producer = id,
             pid = producer.pid(),
+            uid = producer.uid,
             "quarantined: {impossible}"
         );
         for run in &mut self.runs {

@@ -20,7 +20,7 @@ use super::producer::{Phase, Producer};
 use crate::run::error::RunError;
 use crate::run::filter::Filter;
 use crate::run::request::FilterSpec;
-use crate::run::{Run, scope_name};
+use crate::run::{Run, RunId, scope_name};
 
 impl Registry {
     /// Changes the filter of the run that captures a scope; the answer comes when it is in effect, and who gets other rings
@@ -41,7 +41,7 @@ impl Registry {
         if filter != run.filter {
             let old = std::mem::replace(&mut run.filter, filter);
             run.past.push(realtime_ns(), old);
-            tracing::info!(run = id, "another filter for {scope}");
+            tracing::info!(run = %RunId(id), "another filter for {scope}");
         }
         let members: Vec<u32> = (self.producers.values())
             .filter(|producer| matches!(producer.phase, Phase::Open { run, .. } if run == id))

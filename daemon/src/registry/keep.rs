@@ -187,7 +187,7 @@ impl Registry {
                     Err(error) => {
                         tracing::warn!(
                             producer = id,
-                            run = run_id,
+                            run = %crate::run::RunId(run_id),
                             "rings that were kept are of no use: {error}"
                         );
                         self.store.remove(&name);

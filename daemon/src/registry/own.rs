@@ -30,7 +30,7 @@ use super::producer::{Link, Phase};
 use crate::config::MIN_EVENTS_PER_NC;
 use crate::run::cores::CoreFilter;
 use crate::run::filter::{Filter, PastFilters};
-use crate::run::{Own, Run};
+use crate::run::{Own, Run, RunId};
 
 impl Registry {
     /// A producer's own run, if it has one.
@@ -97,7 +97,7 @@ impl Registry {
         };
         tracing::debug!(
             producer = id,
-            run = run.id,
+            run = %RunId(run.id),
             joined = joined.is_some(),
             "capturing on its own request"
         );
@@ -124,7 +124,7 @@ impl Registry {
         let Some(run) = self.own_run(id).map(|run| run.id) else {
             return false;
         };
-        tracing::debug!(producer = id, run, "its own capture ended");
+        tracing::debug!(producer = id, run = %RunId(run), "its own capture ended");
         self.drop_run(run);
         // It may have had another's rings: then those gates become that one's alone.
         self.open_gates(id);
@@ -148,7 +148,7 @@ impl Registry {
             }
             Phase::Open { run: open, .. } => {
                 let say = self.terms(id, open);
-                tracing::info!(producer = id, run = open, "its own capture joins: {say}");
+                tracing::info!(producer = id, run = %RunId(open), "its own capture joins: {say}");
                 OwnAnswer::new(request, code(Status::Success), true, &say)
             }
             Phase::Idle => {

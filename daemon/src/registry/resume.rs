@@ -34,7 +34,7 @@ use crate::handshake::ProcFolder;
 use crate::run::cores::CoreFilter;
 use crate::run::filter::{Filter, PastFilters};
 use crate::run::share::{Share, total};
-use crate::run::{Run, scope_name};
+use crate::run::{Run, RunId, scope_name};
 use crate::state::{Found, ProducerRecord, RunRecord, ShareRecord, State};
 use crate::strings::ProducerNames;
 
@@ -120,7 +120,7 @@ impl Registry {
         for record in &state.runs {
             match run_of(record) {
                 Some(run) => self.runs.push(run),
-                None => tracing::warn!(run = record.id, "a run was written down wrongly"),
+                None => tracing::warn!(run = %RunId(record.id), "a run was written down wrongly"),
             }
         }
         let gone: Vec<_> = (state.producers.into_iter())
@@ -139,7 +139,7 @@ impl Registry {
         }
         for run in &self.runs {
             let (run, scope, parts) = (run.id, scope_name(&run.token), run.shares.len());
-            tracing::info!(run, processes = parts, "going on with the run of {scope}");
+            tracing::info!(run = %RunId(run), processes = parts, "going on with the run of {scope}");
         }
         self.note_capturing();
         let ids: Vec<u32> = self.producers.keys().copied().collect();
@@ -280,7 +280,7 @@ impl Registry {
                             self.memory.add(segment.clone(), producer.page.clone());
                         }
                         share.come_back(segment, open);
-                        tracing::info!(producer = id, run = run_id, open, "its rings are back");
+                        tracing::info!(producer = id, run = %RunId(run_id), open, "its rings are back");
                         if let (true, Some(producer)) = (open, self.producers.get_mut(&id)) {
                             producer.phase = Phase::Open {
                                 run: run_id,

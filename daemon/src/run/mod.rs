@@ -17,9 +17,12 @@
 pub(crate) mod cores;
 pub(crate) mod error;
 pub(crate) mod filter;
+mod id;
 mod parts;
 pub(crate) mod request;
 pub(crate) mod share;
+
+pub(crate) use id::RunId;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
