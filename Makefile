@@ -4,39 +4,73 @@ prefix ?= /usr/local
 bindir ?= $(prefix)/bin
 libdir ?= $(prefix)/lib
 includedir ?= $(prefix)/include
+datadir ?= $(prefix)/share
+mandir ?= $(datadir)/man
+docdir ?= $(datadir)/doc/nrt-trace
+bashdir ?= $(datadir)/bash-completion/completions
+zshdir ?= $(datadir)/zsh/site-functions
+fishdir ?= $(datadir)/fish/vendor_completions.d
 unitdir ?= $(prefix)/lib/systemd/system
+sysusersdir ?= $(prefix)/lib/sysusers.d
+
+CARGO ?= cargo
+# Where the programs are; for those that were built already: make install CARGO=: out=FOLDER
+out ?= target/release
+
+programs := nrt-traced nrt-tracectl
+libraries := libnrt_trace.so libnrt_trace_prefixed.so
+headers := nrt_trace.h nrt_trace_prefixed.h nrt_trace_host.h nrt/nrt_status.h nrt/nrt_sys_trace.h nrt/nrt_trace.hpp
+units := $(notdir $(wildcard systemd/*.service systemd/*.socket))
+sysusers := $(notdir $(wildcard systemd/sysusers.d/*.conf))
+samples := $(notdir $(wildcard systemd/*.toml))
+# Made by the program itself, from the definitions of its arguments.
+generated := $(out)/generated
 
 .PHONY: build test check install uninstall
 
 build:
-	cargo build --release -p nrt-traced -p nrt-tracectl -p nrt-trace-capi -p nrt-trace-capi-prefixed
+	$(CARGO) build --release -p nrt-traced -p nrt-tracectl -p nrt-trace-capi -p nrt-trace-capi-prefixed
 
 test:
-	cargo test --workspace
+	$(CARGO) test --workspace
 
 check:
 	.ci/run
 
 install: build
-	install -D -m 755 target/release/nrt-traced $(DESTDIR)$(bindir)/nrt-traced
-	install -D -m 755 target/release/nrt-tracectl $(DESTDIR)$(bindir)/nrt-tracectl
-	install -D -m 755 target/release/libnrt_trace.so $(DESTDIR)$(libdir)/libnrt_trace.so
-	install -D -m 755 target/release/libnrt_trace_prefixed.so $(DESTDIR)$(libdir)/libnrt_trace_prefixed.so
-	install -D -m 644 target/release/libnrt_trace.a $(DESTDIR)$(libdir)/libnrt_trace.a
-	install -D -m 644 client-lib/capi/include/nrt_trace.h $(DESTDIR)$(includedir)/nrt_trace.h
-	install -D -m 644 client-lib/capi/include/nrt_trace_prefixed.h $(DESTDIR)$(includedir)/nrt_trace_prefixed.h
-	install -D -m 644 client-lib/capi/include/nrt/nrt_status.h $(DESTDIR)$(includedir)/nrt/nrt_status.h
-	install -D -m 644 client-lib/capi/include/nrt/nrt_sys_trace.h $(DESTDIR)$(includedir)/nrt/nrt_sys_trace.h
-	install -D -m 644 client-lib/capi/include/nrt/nrt_trace.hpp $(DESTDIR)$(includedir)/nrt/nrt_trace.hpp
-	install -D -m 644 client-lib/capi/include/nrt_trace_host.h $(DESTDIR)$(includedir)/nrt_trace_host.h
-	install -d $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(unitdir)
+	rm -rf $(generated)
+	$(out)/nrt-tracectl generate $(generated)
+	install -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/nrt $(unitdir) $(mandir)/man1 $(mandir)/man8)
+	install -d $(addprefix $(DESTDIR),$(bashdir) $(zshdir) $(fishdir) $(if $(sysusers),$(sysusersdir)) $(if $(samples),$(docdir)))
+	install -m 755 $(addprefix $(out)/,$(programs)) $(DESTDIR)$(bindir)
+	install -m 755 $(addprefix $(out)/,$(libraries)) $(DESTDIR)$(libdir)
+	install -m 644 $(out)/libnrt_trace.a $(DESTDIR)$(libdir)
+	for header in $(headers); do \
+		install -m 644 client-lib/capi/include/$$header $(DESTDIR)$(includedir)/$$header || exit; done
 	sed -e '/^#/d' -e 's|^libdir=.*|libdir=$(libdir)|' -e 's|^includedir=.*|includedir=$(includedir)|' \
 		client-lib/capi/nrt_trace.pc > $(DESTDIR)$(libdir)/pkgconfig/nrt_trace.pc
-	sed -e 's|/usr/bin|$(bindir)|' systemd/nrt-traced.service > $(DESTDIR)$(unitdir)/nrt-traced.service
+	chmod 644 $(DESTDIR)$(libdir)/pkgconfig/nrt_trace.pc
+	for unit in $(units); do \
+		sed -e 's|/usr/bin|$(bindir)|' systemd/$$unit > $(DESTDIR)$(unitdir)/$$unit && \
+		chmod 644 $(DESTDIR)$(unitdir)/$$unit || exit; done
+	for file in $(sysusers); do \
+		install -m 644 systemd/sysusers.d/$$file $(DESTDIR)$(sysusersdir)/$$file || exit; done
+	for file in $(samples); do \
+		install -m 644 systemd/$$file $(DESTDIR)$(docdir)/$$file || exit; done
+	install -m 644 $(generated)/man1/* $(DESTDIR)$(mandir)/man1
+	install -m 644 $(generated)/man8/* $(DESTDIR)$(mandir)/man8
+	install -m 644 $(generated)/bash/* $(DESTDIR)$(bashdir)
+	install -m 644 $(generated)/zsh/* $(DESTDIR)$(zshdir)
+	install -m 644 $(generated)/fish/* $(DESTDIR)$(fishdir)
 
 uninstall:
-	rm -f $(DESTDIR)$(bindir)/nrt-traced $(DESTDIR)$(bindir)/nrt-tracectl
-	rm -f $(DESTDIR)$(libdir)/libnrt_trace.so $(DESTDIR)$(libdir)/libnrt_trace_prefixed.so $(DESTDIR)$(libdir)/libnrt_trace.a
-	rm -f $(DESTDIR)$(includedir)/nrt_trace.h $(DESTDIR)$(includedir)/nrt_trace_prefixed.h $(DESTDIR)$(includedir)/nrt_trace_host.h $(DESTDIR)$(libdir)/pkgconfig/nrt_trace.pc
-	rm -rf $(DESTDIR)$(includedir)/nrt
-	rm -f $(DESTDIR)$(unitdir)/nrt-traced.service
+	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(programs))
+	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(libraries) libnrt_trace.a pkgconfig/nrt_trace.pc)
+	rm -f $(addprefix $(DESTDIR)$(includedir)/,$(headers))
+	rm -f $(addprefix $(DESTDIR)$(unitdir)/,$(units)) $(addprefix $(DESTDIR)$(sysusersdir)/,$(sysusers))
+	rm -f $(addprefix $(DESTDIR)$(docdir)/,$(samples))
+	rm -f $(DESTDIR)$(mandir)/man1/nrt-tracectl.1 $(DESTDIR)$(mandir)/man1/nrt-tracectl-*.1 $(DESTDIR)$(mandir)/man8/nrt-traced*.8
+	rm -f $(addprefix $(DESTDIR)$(bashdir)/,$(programs)) $(addprefix $(DESTDIR)$(zshdir)/_,$(programs))
+	rm -f $(addprefix $(DESTDIR)$(fishdir)/,$(addsuffix .fish,$(programs)))
+	for folder in $(includedir)/nrt $(docdir); do \
+		rmdir --ignore-fail-on-non-empty $(DESTDIR)$$folder 2>/dev/null || true; done

@@ -18,11 +18,12 @@ use serde_json::Value;
 
 /// Packages to build: those whose programs are wanted, and the one whose tests ask most of the dependencies, so that all
 /// features are those of `cargo test --workspace`, and nothing is compiled twice.
-const PACKAGES: [&str; 6] = [
+const PACKAGES: [&str; 7] = [
     "nrt-traced",
     "nrt-tracectl",
     "nrt-trace-workload",
     "nrt-trace-capi",
+    "nrt-trace-capi-prefixed",
     "nrt-trace-tests",
     "nrt-trace-export",
 ];
@@ -42,6 +43,10 @@ pub struct Artifacts {
     pub handover: PathBuf,
     /// `libnrt_trace.so`.
     pub library: PathBuf,
+    /// `libnrt_trace.a`.
+    pub archive: PathBuf,
+    /// `libnrt_trace_prefixed.so`.
+    pub prefixed: PathBuf,
     /// Folder of the C header.
     pub include: PathBuf,
     /// Root of the workspace.
@@ -209,6 +214,8 @@ fn build(place: &Place) -> Result<Artifacts> {
         probe: named(&files, "probe")?,
         handover: named(&files, "handover")?,
         library: named(&files, "libnrt_trace.so")?,
+        archive: named(&files, "libnrt_trace.a")?,
+        prefixed: named(&files, "libnrt_trace_prefixed.so")?,
         include: workspace.join("client-lib/capi/include"),
         workspace,
     })

@@ -6,6 +6,7 @@
 //! | [`host`] | a folder, sockets, environment and daemon for one test |
 //! | [`manager`] | a service manager that keeps descriptors for the next daemon |
 //! | [`mod@run`] | programs under a deadline, with what they said when they fail |
+//! | [`checkout`] | a source tree that has been built, to install from |
 //! | [`mod@compile`] | C programs against the library of the build tree |
 //! | [`document`] | JSON traces, read strictly |
 //! | [`control`] | the control API, for tests that make thousands of calls |
@@ -13,6 +14,7 @@
 //! | [`ledger`] | a producer's private log: what there must be |
 //! | [`oracle`] | what a fetch has to bring, by that log |
 //! | [`dice`] | random choices that a seed repeats |
+//! | [`page`] | a document whose commands are run |
 //! | [`payload`] | numbered events with a checksum: what the `probe` program emits |
 //! | [`wait`] | conditions with a deadline |
 //!
@@ -22,6 +24,7 @@
 #![expect(clippy::panic, reason = "a harness fails a test by panicking")]
 
 pub mod artifacts;
+pub mod checkout;
 pub mod compile;
 pub mod control;
 pub mod dice;
@@ -30,6 +33,7 @@ pub mod host;
 pub mod ledger;
 pub mod manager;
 pub mod oracle;
+pub mod page;
 pub mod payload;
 pub mod run;
 pub mod stepper;

@@ -88,6 +88,7 @@ pub(crate) struct SummaryArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SummaryFormat {
     /// Columns for people
+    #[value(alias = "table")]
     Text,
     /// JSON for programs
     Json,

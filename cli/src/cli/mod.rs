@@ -3,6 +3,7 @@
 mod capture;
 mod demo;
 mod files;
+mod generate;
 mod host;
 mod look;
 mod options;
@@ -17,6 +18,7 @@ use nrt_trace_workload::WorkerArgs;
 pub(crate) use capture::{SetFilterArgs, StartArgs, StopArgs};
 pub(crate) use demo::{DemoArgs, DemoPumpArgs, DemoWorkloadArgs};
 pub(crate) use files::{ConvertArgs, FilterArgs, SummaryArgs, SummaryFormat, ViewArgs};
+pub(crate) use generate::GenerateArgs;
 pub(crate) use host::{HostAction, HostArgs, HostStartArgs, Retention};
 pub(crate) use look::{
     DoctorArgs, EventsArgs, MetricsArgs, ProducersArgs, StatusArgs, StringsArgs,
@@ -43,12 +45,12 @@ pub(crate) use take::{FetchArgs, SnapshotArgs, SubscribeArgs, SubscribeFrom};
         nrt-tracectl fetch -o trace.json\n  \
         nrt-tracectl convert trace.json -o trace.pftrace\n\n\
         Exit status:\n  \
-        0    done\n  \
-        1    it failed; nothing was consumed\n  \
+        0    done; also when the reader of the output went away\n  \
+        1    it failed, and nothing was consumed; doctor: there is something to do\n  \
         2    an argument is wrong\n  \
         126  record: the command can't be executed\n  \
         127  record: the command was not found\n  \
-        else record: the command's own status, or 128 + N if signal N ended it\n\n\
+        else record: the command's own status; 128 + N if signal N ended the command, or the recording of the host\n\n\
         Colours are used on a terminal only, and never when NO_COLOR is set.",
     max_term_width = 100
 )]
@@ -88,4 +90,5 @@ pub(crate) enum Verb {
     /// What `demo` measures the rate with
     #[command(hide = true)]
     DemoPump(DemoPumpArgs),
+    Generate(GenerateArgs),
 }

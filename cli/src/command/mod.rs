@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod events;
 mod fetch;
+mod generate;
 mod host;
 mod metrics;
 mod producers;
@@ -61,6 +62,7 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::DemoWorkload(args) => demo::workload(&args),
             Verb::DemoWorker(args) => demo::worker(&args),
             Verb::DemoPump(args) => Ok(demo::pump(&args)),
+            Verb::Generate(args) => generate::run(&args),
         }
     })
 }

@@ -267,7 +267,7 @@ fn l03_a_full_disk_consumes_nothing() {
 }
 
 #[test]
-fn a_limit_on_file_size_is_an_error_and_no_signal() {
+fn l03_a_limit_on_file_size_is_an_error_and_no_signal() {
     let fake = Fake::start(|script| script.parts = parts(9_000, 9_000));
     let file = fake.folder().join("trace.json");
     let mut limited = std::process::Command::new("sh");
@@ -332,7 +332,7 @@ fn cut_by_reader(events: u64, take: usize) -> Fake {
 }
 
 #[test]
-fn a_reader_that_stops_in_the_middle_consumes_nothing() {
+fn l01_a_reader_that_stops_in_the_middle_consumes_nothing() {
     assert_eq!(commits(&cut_by_reader(MUCH, 100)), Vec::<String>::new());
 }
 

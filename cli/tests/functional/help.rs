@@ -62,6 +62,32 @@ fn the_manual_is_the_golden_one() {
     }
 }
 
+/// Names of the commands, as the manual lists them.
+fn verbs(manual: &str) -> Vec<String> {
+    let listed = manual.split("Commands:\n").nth(1).unwrap();
+    let listed = listed.lines().take_while(|line| !line.is_empty());
+    // Lines that begin further in go on with a description.
+    let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
+    names.filter(|name| name != "help").collect()
+}
+
+#[test]
+fn every_command_explains_itself_by_examples_that_are_its_own() {
+    let verbs = verbs(&run(["--help"]).stdout);
+    assert!(verbs.len() > 15, "{verbs:?}");
+    for verb in &verbs {
+        let help = run([verb, "--help"]).stdout;
+        let examples = help.split("\nExamples:\n").nth(1);
+        let examples = examples.unwrap_or_else(|| panic!("{verb} has no examples"));
+        let mut shown = examples.lines().take_while(|line| line.starts_with("  "));
+        let own = shown.any(|line| line.contains(&format!("nrt-tracectl {verb}")));
+        assert!(own, "no example of {verb} calls it: {examples}");
+        // What it says by default is a part of what it says at length.
+        assert!(help.lines().next().is_some_and(|line| !line.is_empty()));
+    }
+}
+
 #[test]
 fn every_verb_is_in_the_manual_and_the_hidden_ones_are_not() {
     let manual = run(["--help"]).stdout;

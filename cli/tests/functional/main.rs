@@ -11,6 +11,7 @@ mod fetch;
 mod help;
 mod host;
 mod interrupt;
+mod manners;
 mod place;
 mod record;
 mod shown;

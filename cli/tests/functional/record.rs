@@ -231,7 +231,7 @@ fn a_socket_of_somebody_else_is_an_error_and_no_reason_for_a_private_daemon() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_command_goes_on() {
+fn l03_a_full_disk_is_told_and_the_command_goes_on() {
     let place = Place::new();
     let done = place.path("done");
     let file = place.path("t.json");

@@ -53,6 +53,12 @@ pub(crate) fn on_terminal(command: &Command) -> (Child, Terminal) {
         .env("XDG_RUNTIME_DIR", std::env::temp_dir())
         .env("TERM", "xterm")
         .env_remove("NO_COLOR");
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => session.env(name, value),
+            None => session.env_remove(name),
+        };
+    }
     session.stdin(slave()).stdout(slave()).stderr(slave());
     let child = session.spawn().unwrap();
     drop(session);

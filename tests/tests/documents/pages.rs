@@ -1,0 +1,219 @@
+//! Each page of the documents, run from its own text.
+//!
+//! `NRT_TRACE_BLESS=1` writes what the commands print into the pages where it differs from what is shown, or where nothing but
+//! `…` is shown; what varies has to be replaced by `…` by hand.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use nrt_trace_tests::checkout::Checkout;
+use nrt_trace_tests::page::{Page, Step, agrees};
+use nrt_trace_tests::{Host, artifacts, run};
+
+/// Follows a page from top to bottom in one shell, in a folder that is a source tree after a build, with the programs in
+/// the path and `./train` for the user's own program.
+#[expect(clippy::print_stdout, reason = "what was not run has to be said")]
+fn follow(name: &str, host: &Host) {
+    let checkout = Checkout::new(host);
+    let path = artifacts().workspace.join(name);
+    let page = Page::read(&path);
+    assert!(!page.steps.is_empty(), "{name} has no commands");
+    symlink(&artifacts().workload, host.path("train")).unwrap();
+    let notes = host.path(".steps");
+    fs::create_dir(&notes).unwrap();
+
+    let mut shell = host.command("bash");
+    checkout.prepare(&mut shell);
+    let built = checkout.built();
+    let search = std::env::var("PATH").unwrap();
+    shell.env("PATH", format!("{}:{search}", built.display()));
+    shell
+        .env("HOME", host.path(""))
+        .env("LC_ALL", "C.UTF-8")
+        .env("TERM", "dumb");
+    shell.args(["--norc", "-c", &script(&page.steps, &notes)]);
+    let _ended = run(shell);
+
+    let mut wrong = Vec::new();
+    let mut text = fs::read_to_string(&path).unwrap();
+    // From the end, so that lines before keep their numbers.
+    for (number, step) in page.steps.iter().enumerate().rev() {
+        let printed = fs::read_to_string(notes.join(format!("{number}.out"))).unwrap_or_default();
+        let printed = as_at_home(&printed, host);
+        let status = fs::read_to_string(notes.join(format!("{number}.status")));
+        let status = status.ok().and_then(|status| status.trim().parse().ok());
+        let shown = step.output.as_deref();
+        let agrees = shown.is_none_or(|shown| agrees(shown, &printed));
+        if !agrees || shown.is_some_and(|shown| shown == ["…"]) {
+            replace(&mut text, step, &printed);
+        }
+        if status != Some(step.status) || !agrees {
+            wrong.push(format!(
+                "{name}:{}: $ {}\nstatus {status:?}, the page says {}; printed:\n{printed}\n--- shown:\n{}",
+                step.line,
+                step.command,
+                step.status,
+                shown.unwrap_or_default().join("\n"),
+            ));
+        }
+    }
+    wrong.reverse();
+    for unrun in &page.unrun {
+        println!(
+            "NOT RUN: {name}:{}: {} ({} commands)",
+            unrun.line,
+            unrun.reason,
+            unrun.commands.len()
+        );
+    }
+    println!("{name}: {} commands run", page.steps.len());
+    if std::env::var_os("NRT_TRACE_BLESS").is_some() {
+        fs::write(&path, text).unwrap();
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// The page as a script that notes what each command prints and how it ends.
+fn script(steps: &[Step], notes: &Path) -> String {
+    let notes = notes.display();
+    let mut script = String::from("exec </dev/null\n");
+    for (number, step) in steps.iter().enumerate() {
+        fs::write(
+            format!("{notes}/{number}.sh"),
+            format!("{}\n", step.command),
+        )
+        .unwrap();
+        script.push_str(&format!(
+            "exec >'{notes}/{number}.out' 2>&1\n. '{notes}/{number}.sh'\necho $? >'{notes}/{number}.status'\n"
+        ));
+        // Who follows the page types the next line when the program in the background is ready: when it listens. The
+        // kernel lists sockets that do with this flag.
+        if step.command.trim_end().ends_with('&') {
+            script.push_str(
+                "until grep -q \"00010000 .*$NRT_TRACE_SOCKET\" /proc/net/unix || ! kill -0 $!; do sleep 0.01; done\n",
+            );
+        }
+    }
+    // What it left running ends with it.
+    script.push_str("exec >/dev/null 2>&1\nkill $(jobs -p)\nwait\n");
+    script
+}
+
+/// Paths as they are on a machine where the daemon is installed, and people work at home.
+fn as_at_home(printed: &str, host: &Host) -> String {
+    let folder = host.path("").display().to_string();
+    let folder = folder.trim_end_matches('/');
+    let mut text = printed.to_owned();
+    for socket in ["control.sock", "producer.sock"] {
+        text = text.replace(
+            &format!("{folder}/{socket}"),
+            &format!("/run/nrt-trace/{socket}"),
+        );
+    }
+    text.replace(folder, "/home/you")
+}
+
+/// Puts what was printed in the place of what is shown.
+fn replace(text: &mut String, step: &Step, printed: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    let first = step.line - 1 + step.command.lines().count();
+    let shown = step.output.as_ref().map_or(0, Vec::len);
+    let mut all = lines[..first].to_vec();
+    all.extend(printed.trim_end().lines());
+    all.extend(&lines[first + shown..]);
+    *text = all.join("\n") + "\n";
+}
+
+#[test]
+fn install() {
+    follow("docs/install.md", &Host::new());
+}
+
+#[test]
+fn quick_start() {
+    follow("docs/quick-start.md", &Host::with_daemon());
+}
+
+#[test]
+fn commands() {
+    follow("docs/commands.md", &Host::with_daemon());
+}
+
+#[test]
+fn operations() {
+    follow("docs/operations.md", &Host::with_daemon());
+}
+
+#[test]
+fn security() {
+    follow("docs/security.md", &Host::with_daemon());
+}
+
+#[test]
+fn troubleshooting() {
+    follow("docs/troubleshooting.md", &Host::new());
+}
+
+/// Commands that need a service manager or a cluster are not run; what they name has to exist all the same.
+#[test]
+fn commands_that_are_not_run_name_what_exists() {
+    let docs = artifacts().workspace.join("docs");
+    let units = fs::read_dir(artifacts().workspace.join("systemd")).unwrap();
+    let units: Vec<String> = units
+        .map(|unit| unit.unwrap().file_name().into_string().unwrap())
+        .collect();
+    for entry in fs::read_dir(docs).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|end| end != "md") {
+            continue;
+        }
+        let page = Page::read(&path);
+        let commands = page.unrun.iter().flat_map(|unrun| &unrun.commands);
+        for word in commands.flat_map(|command| command.split_whitespace()) {
+            let unit = [".service", ".socket"]
+                .iter()
+                .any(|end| word.ends_with(end));
+            if unit && word.starts_with("nrt-traced") {
+                assert!(
+                    units.iter().any(|name| name == word),
+                    "{}: there is no {word}",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+/// A link that leads nowhere is worse than none.
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let root = &artifacts().workspace;
+    let docs = fs::read_dir(root.join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let pages = docs.chain(["README.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
+    for page in pages.filter(|page| page.extension().is_some_and(|end| end == "md")) {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
+            let file = link.split('#').next().unwrap();
+            if file.is_empty() || file.contains("://") {
+                continue;
+            }
+            let target = page.parent().unwrap().join(file);
+            assert!(target.exists(), "{}: {link}", page.display());
+        }
+        for name in text
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|name| name.starts_with("docs/") && name.ends_with(".md"))
+        {
+            assert!(root.join(name).exists(), "{}: {name}", page.display());
+        }
+    }
+}
