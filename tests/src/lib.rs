@@ -13,6 +13,7 @@
 //! | [`stepper`] | a producer whose threads stop at labelled steps |
 //! | [`ledger`] | a producer's private log: what there must be |
 //! | [`oracle`] | what a fetch has to bring, by that log |
+//! | [`held`] | what a process holds, at two moments |
 //! | [`dice`] | random choices that a seed repeats |
 //! | [`page`] | a document whose commands are run |
 //! | [`payload`] | numbered events with a checksum: what the `probe` program emits |
@@ -29,6 +30,7 @@ pub mod compile;
 pub mod control;
 pub mod dice;
 pub mod document;
+pub mod held;
 pub mod host;
 pub mod ledger;
 pub mod manager;

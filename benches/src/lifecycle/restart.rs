@@ -23,7 +23,7 @@ use crate::world::{Worker, World};
 const CAP: u64 = 8192;
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest emit that is promised, ns of its thread's CPU time.
+/// The longest emit that is promised, ns of its thread's CPU time, on a machine with nothing else to do.
 const PROMISED: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
@@ -31,6 +31,9 @@ pub(crate) struct Options {
     /// How often the daemon is killed
     #[arg(long, default_value_t = 100)]
     kills: u32,
+    /// Spare the daemon each time: what the machine does to the figures by itself
+    #[arg(long)]
+    spare: bool,
     /// Processes that emit, a thread each
     #[arg(long, default_value_t = 2)]
     processes: u32,
@@ -88,9 +91,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let (mut dice, began) = (Dice::of(1), Instant::now());
     for _ in 0..options.kills {
         std::thread::sleep(Duration::from_millis(dice.below(300) as u64));
-        world.signal_daemon(Signal::KILL, Duration::ZERO)?;
+        if !options.spare {
+            world.signal_daemon(Signal::KILL, Duration::ZERO)?;
+        }
         std::thread::sleep(Duration::from_millis(dice.below(900) as u64));
-        world.next_daemon()?;
+        if !options.spare {
+            world.next_daemon()?;
+        }
         world.back(&workers, |_| ())?;
         fetch(&mut world, &mut books)?;
     }
@@ -106,8 +113,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         worker.end(false)?;
     }
     println!(
-        "{} kills in {:.0} s, {} processes of one thread, rings of {CAP}",
+        "{} {} in {:.0} s, {} processes of one thread, rings of {CAP}",
         options.kills,
+        if options.spare {
+            "kills left out"
+        } else {
+            "kills"
+        },
         took.as_secs_f64(),
         options.processes
     );
@@ -115,6 +127,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "| emits | delivered | overwritten | dropped | longest emit, us of CPU | of more than 100 us | voluntary switches |"
     );
     println!("|---|---|---|---|---|---|---|");
+    let (mut slowest, mut sleeps) = (0, 0);
     for (pid, [emits, recorded, longest, long, slept]) in told {
         let (mut claimed, mut delivered, mut overwritten, mut dropped) = (0, 0, 0, 0);
         for account in books.accounts_of(pid) {
@@ -136,11 +149,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             emits == delivered + overwritten + dropped,
             "events without an account"
         );
-        ensure!(
-            longest <= PROMISED,
-            "an emit took {longest} ns; promised: {PROMISED}"
-        );
-        ensure!(slept == 0, "an emitting thread slept {slept} times");
+        slowest = slowest.max(longest);
+        sleeps = sleeps.max(slept);
     }
+    ensure!(
+        slowest <= PROMISED,
+        "an emit took {slowest} ns; promised: {PROMISED}"
+    );
+    ensure!(
+        sleeps <= u64::from(options.kills),
+        "an emitting thread slept {sleeps} times: more than once for each new control page"
+    );
     Ok(())
 }

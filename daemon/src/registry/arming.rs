@@ -196,6 +196,7 @@ impl Registry {
             return;
         }
         self.write_down();
+        step::at("lend:noted");
         for id in ids {
             let Some(producer) = self.producers.get(&id) else {
                 continue;

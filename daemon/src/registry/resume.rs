@@ -179,8 +179,8 @@ impl Registry {
         gone.map(|life| (id, life))
     }
 
-    /// Which producer of an earlier daemon it is: the one whose memory it hands back; or the same process, of which that
-    /// daemon had no memory any more.
+    /// Which producer of an earlier daemon it is: the one whose memory it hands back; or the same process, which that daemon
+    /// had taken all memory from, or had not given any yet.
     pub(super) fn owner_of(
         &self,
         files: &[OwnedFd],
@@ -200,7 +200,9 @@ impl Registry {
             itself.then_some(id)
         };
         let shares = || self.runs.iter().flat_map(Run::parts);
-        let has_away = |id| shares().any(|(of, share)| of == id && share.expected().is_some());
+        // Rings that were written down and never sent are with nobody: whoever was to get them hands nothing back.
+        let was_armed = |share: &Share| share.expected().is_some() && share.armed_from_ns.is_some();
+        let has_away = |id| shares().any(|(of, share)| of == id && was_armed(share));
         let is_same = |producer: &&Producer| {
             matches!(producer.life, Life::Away { .. })
                 && producer.is_process(peer, start_ticks)
@@ -260,6 +262,9 @@ impl Registry {
                     .iter()
                     .position(|(file, _)| *file == (away.file.device, away.file.inode));
                 let Some((_, file)) = at.map(|at| files.swap_remove(at)) else {
+                    if share.forget_unsent() {
+                        continue;
+                    }
                     refused.push((run_id, "it was not handed back".to_owned()));
                     continue;
                 };
@@ -297,7 +302,9 @@ impl Registry {
                 continue;
             };
             let events = total(run.parts_of_mut(id).map(|part| part.give_up_away(id)));
-            tracing::warn!(producer = id, events, "its rings are lost: {why}");
+            if events > 0 {
+                tracing::warn!(producer = id, events, "its rings are lost: {why}");
+            }
         }
     }
 

@@ -103,6 +103,7 @@ fn check_what_was_left(control: &mut Control, producers: &[Stepper]) {
     let captured = match control.try_stop(TOKEN) {
         Ok(stopped) => {
             assert_eq!(stopped.not_quiescent.len(), 0, "{stopped:?}");
+            assert!(stopped.away.is_empty(), "both are back: {stopped:?}");
             true
         }
         Err(status) => {

@@ -1,12 +1,12 @@
 //! Start, stop and start again, with other sizes and filters, while eight processes emit as fast as they can.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use nrt_trace_proto::v1;
 use nrt_trace_tests::Host;
 use nrt_trace_tests::control::{Control, Fetched};
+use nrt_trace_tests::held::{Held, maps};
 use nrt_trace_tests::wait::until;
 
 const PROCESSES: u32 = 8;
@@ -42,41 +42,6 @@ impl Drop for Emitter {
         let _gone = self.0.kill();
         let _waited = self.0.wait();
     }
-}
-
-/// What a process holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Held {
-    descriptors: usize,
-    mappings: usize,
-    kib: u64,
-}
-
-impl Held {
-    fn of(pid: u32) -> Self {
-        let count =
-            |folder: &str| fs::read_dir(format!("/proc/{pid}/{folder}")).map(Iterator::count);
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-        let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        Self {
-            descriptors: count("fd").expect("it lives"),
-            mappings: maps(pid).lines().count(),
-            kib: rss
-                .and_then(|rss| rss.trim().trim_end_matches(" kB").parse().ok())
-                .expect("it says"),
-        }
-    }
-
-    /// Whether it is no more than `base`, but for what an allocator or a thread's stack may take.
-    fn is_flat(self, base: Self) -> bool {
-        self.descriptors <= base.descriptors + 2
-            && self.mappings <= base.mappings + 4
-            && self.kib <= base.kib + (24 << 10)
-    }
-}
-
-fn maps(pid: u32) -> String {
-    fs::read_to_string(format!("/proc/{pid}/maps")).expect("it lives")
 }
 
 /// One start, by the cycle's number: sizes, cores and types are all combinations in turn.

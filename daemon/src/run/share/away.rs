@@ -190,6 +190,18 @@ impl Share {
         }
     }
 
+    /// Its process is there and has not got its memory: if its gates were never opened, it was never sent, and nothing was ever
+    /// in it. False if they were.
+    pub(crate) fn forget_unsent(&mut self) -> bool {
+        let unsent = self.away.is_some() && self.armed_from_ns.is_none();
+        if unsent {
+            self.away = None;
+            self.rings.clear();
+            self.writers = Writers::Quiescent;
+        }
+        unsent
+    }
+
     /// Gives up memory that will not come back: what was claimed when it was last written down, and not delivered, is
     /// lost. Says how many events that are at least.
     pub(crate) fn give_up_away(&mut self, producer_id: u32) -> u64 {
