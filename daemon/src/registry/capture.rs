@@ -278,8 +278,9 @@ impl Registry {
                 Asked::Stop { discard, reply } => {
                     let answer = self.stopped(at, discard);
                     step::at("stop:counted");
-                    // What was given up is not to be had from a next daemon either.
-                    self.write_down();
+                    // What was given up is not to be had from a next daemon either. Its memory goes a little later: a process
+                    // whose gates never opened may be about to map it.
+                    self.save();
                     drop(reply.send(Ok(answer)));
                 }
             }

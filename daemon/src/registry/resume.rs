@@ -47,11 +47,18 @@ impl Registry {
         }
     }
 
-    /// Writes down what a next daemon needs. At once, before a promise is given; else see [`Self::write_soon`].
+    /// Writes down what a next daemon needs, and does what had to wait for that. At once, before a promise is given; else see
+    /// [`Self::write_soon`].
     pub(super) fn write_down(&mut self) {
         self.changed = false;
         self.write_at = None;
         self.revision += 1;
+        let held = self.save();
+        self.after_record(&held);
+    }
+
+    /// Writes down what a next daemon needs, and says which producers are named.
+    pub(super) fn save(&mut self) -> BTreeSet<u32> {
         let mut held = BTreeSet::new();
         let state = self.state.is_some().then(|| self.record());
         if let (Some(file), Some(state)) = (&mut self.state, state) {
@@ -62,7 +69,7 @@ impl Registry {
             }
             held.extend(state.producers.iter().filter_map(id_of));
         }
-        self.after_record(&held);
+        held
     }
 
     fn record(&self) -> State {
