@@ -334,7 +334,10 @@ fn serve(socket: &OwnedFd, shared: &Shared) {
         if let Ok(arm) = message::parse::<Arm>(&packet) {
             let [fd] = <[OwnedFd; 1]>::try_from(fds).unwrap();
             memfd::check(&fd, arm.segment_bytes).unwrap();
-            let rings = map(&fd, arm.segment_bytes);
+            let Some(rings) = map(&fd, arm.segment_bytes) else {
+                // Its memory was taken back already: the other thread has closed the connection.
+                return;
+            };
             assert_eq!(rings.generation, arm.generation);
             *shared.rings.lock().unwrap() = Some(Arc::new(rings));
             shared.heard.lock().unwrap().push(kind); // before the answer, which others may wait for
@@ -378,13 +381,13 @@ fn serve(socket: &OwnedFd, shared: &Shared) {
     }
 }
 
-fn map(fd: &OwnedFd, bytes: u64) -> Rings {
+fn map(fd: &OwnedFd, bytes: u64) -> Option<Rings> {
     let map = WriteMapping::map(fd.as_fd(), bytes).unwrap();
     let header = std::array::from_fn(|at| map.words()[at].load(Ordering::Relaxed));
-    let (layout, generation) = SegmentLayout::from_header(&header, bytes).unwrap();
-    Rings {
+    let (layout, generation) = SegmentLayout::from_header(&header, bytes)?;
+    Some(Rings {
         map,
         layout,
         generation,
-    }
+    })
 }
