@@ -17,7 +17,11 @@ const EXPECTED: [&str; 2] = ["clock_sync_cache_miss", "_ns"];
 /// Asks about a trace. The engine must load it without an error, and without a row of `stats` that says that something was
 /// wrong, apart from those in `also`.
 pub(crate) fn ask(trace: &[u8], queries: &[&str], also: &[&str]) -> Answer {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let root = root
+        .ancestors()
+        .find(|folder| folder.join(".ci/perfetto").exists())
+        .expect("the tests are inside the project");
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let bundle = std::env::var_os("NRT_TRACE_PERFETTO").map_or_else(
