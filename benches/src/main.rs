@@ -6,6 +6,7 @@
 
 use clap::{Parser, Subcommand};
 
+mod clients;
 mod emit;
 mod export;
 mod fetch;
@@ -31,6 +32,8 @@ struct Arguments {
 enum Command {
     /// What an emit costs, beside the original's engine and the floor.
     Emit(emit::Options),
+    /// What clients that never stop asking cost a program that is traced.
+    Clients(clients::Options),
     /// How fast events get from the rings into a document, beside dd.
     Fetch(fetch::Options),
     /// How fast a recording becomes a Perfetto trace, a document, a table or a summary, and in how much memory.
@@ -76,6 +79,7 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
+        Command::Clients(options) => clients::run(&options),
         Command::Emit(options) => emit::run(&options),
         Command::Export(options) => export::run(&options),
         Command::ExportWorker(options) => export::work(&options),

@@ -52,6 +52,28 @@ for part in stub.Fetch(pb.FetchRequest()):
         end = part.end
 say(records=records, claimed=claimed, events=end.events)
 
+# All the rest of the API, once.
+stub.GetStrings(pb.GetStringsRequest())
+types = len(stub.ListEventTypes(pb.ListEventTypesRequest()).types)
+processes = [producer.name for producer in stub.ListProducers(pb.ListProducersRequest()).producers]
+snapshot = sum(len(part.records.packed) // 112 for part in stub.Snapshot(pb.SnapshotRequest()))
+text = "".join(piece.text for piece in stub.GetMetrics(pb.GetMetricsRequest()))
+filters = stub.SetFilter(pb.SetFilterRequest(events=pb.TypeFilter())).run.filter_changes
+host = stub.GetHostStats(host_pb2.GetHostStatsRequest()).state.running
+say(types=types, processes=processes, snapshot=snapshot, metrics=text.endswith("# EOF\n"), filters=filters, host=host)
+
+# A subscription: from the oldest on, until it is cancelled; then one whose deadline passes while nothing comes.
+oldest = pb.SubscribeRequest(**{"from": pb.SUBSCRIBE_FROM_OLDEST})
+stream = stub.Subscribe(oldest)
+followed = 0
+for part in stream:
+    followed += len(part.records.packed) // 112
+    if followed == records:
+        break
+stream.cancel()
+say(followed=followed, cancelled=refused(lambda: list(stream)))
+say(late=refused(lambda: list(stub.Subscribe(pb.SubscribeRequest(), timeout=0.2))))
+
 # Cancelled half-way: nothing is consumed, and the next fetch has all of it.
 stream = stub.Fetch(pb.FetchRequest())
 next(stream)

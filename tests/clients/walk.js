@@ -38,6 +38,18 @@ async function walk() {
     if (part.part === 'end') end = part.end;
   }
   say({ records, events: end.events });
+  // From the oldest on, until it is cancelled.
+  let followed = 0;
+  const stream = client.Subscribe({ from: 'SUBSCRIBE_FROM_OLDEST' });
+  const ended = await new Promise((resolve) => {
+    stream.on('data', (part) => {
+      if (part.part === 'records') followed += part.records.packed.length / 112;
+      if (followed === records) stream.cancel();
+    });
+    stream.on('error', (error) => resolve(grpc.status[error.code]));
+    stream.on('end', () => resolve('END'));
+  });
+  say({ followed, ended });
   await call('Commit', { fetch_id: end.fetch_id });
   const { producers } = await call('ListProducers', {});
   say({ names: producers.map((producer) => producer.name) });

@@ -17,8 +17,10 @@ mod workers;
 
 pub(crate) use session::Session;
 use table::{Row, Table};
+pub(crate) use worker::pin;
+pub(crate) use workers::Worker;
 pub(crate) use workers::compile;
-use workers::{Worker, hop_ns};
+use workers::hop_ns;
 
 /// `emit`
 #[derive(Debug, clap::Args)]

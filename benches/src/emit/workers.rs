@@ -48,6 +48,11 @@ impl Worker {
         Ok(Self { child, ask, answer })
     }
 
+    /// Its pid.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Emits `events` on each of `ncs` ("0", "0,1", …), a pinned thread each; ns per event and thread.
     pub(crate) fn emit(&mut self, engine: &str, ncs: &str, events: u64) -> Result<f64> {
         self.ask(engine, ncs, events, 0)?;

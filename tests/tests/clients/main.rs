@@ -46,8 +46,9 @@ fn line(client: &mut Running) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
+/// Case G01: stock clients need no option, whatever they send as `:authority`.
 #[test]
-fn pythons_generated_stubs() {
+fn g01_pythons_generated_stubs() {
     let host = Host::with_daemon();
     let stubs = host.path("stubs");
     std::fs::create_dir(&stubs).unwrap();
@@ -66,6 +67,15 @@ fn pythons_generated_stubs() {
     client.tell("");
     let all = json!({"records": 100_000, "claimed": 100_000, "events": 100_000});
     assert_eq!(line(&mut client), all);
+    let walked = line(&mut client);
+    let walk = json!({
+        "types": 46, "processes": ["probe"], "snapshot": 100_000, "metrics": true, "filters": 0, "host": false,
+    });
+    assert_eq!(walked, walk);
+    let followed = json!({"followed": 100_000, "cancelled": ["CANCELLED", null]});
+    assert_eq!(line(&mut client), followed);
+    let late = json!({"late": ["DEADLINE_EXCEEDED", null]});
+    assert_eq!(line(&mut client), late);
     assert_eq!(line(&mut client), json!({"cancelled": ["CANCELLED", null]}));
     let off = json!({"monitor_off": ["FAILED_PRECONDITION", "1"]});
     assert_eq!(line(&mut client), off);
@@ -130,6 +140,8 @@ fn nodes_client() {
         line(&mut client),
         json!({"records": 1500, "events": "1500"})
     );
+    let followed = json!({"followed": 1500, "ended": "CANCELLED"});
+    assert_eq!(line(&mut client), followed);
     assert_eq!(line(&mut client), json!({"names": ["worker"]}));
     assert_eq!(
         line(&mut client),
