@@ -62,8 +62,8 @@ struct OpenFetch {
     events: u64,
     /// For each ring that it had events of: how many were delivered before, if its account came.
     before: HashMap<(u32, u32), u64>,
-    /// Whether all of it came, and it may be consumed.
-    whole: bool,
+    /// Its end, once all of it came and it may be consumed.
+    whole: Option<v1::FetchEnd>,
     /// What it brought that is noted as written.
     noted: Vec<Noted>,
 }
@@ -145,8 +145,9 @@ impl Collector {
         let Some(open) = self.open.take() else {
             return Ok(());
         };
-        if open.was_consumed(status) {
-            return Ok(());
+        if let Some(end) = open.consumed(status) {
+            // Without its end it reads as one that was broken off and comes again.
+            return self.growing.part(Part::End(end));
         }
         self.growing.take_back(open.mark)?;
         self.events = open.events;
@@ -214,7 +215,7 @@ impl Collector {
         // Nothing new needs no commit, but for the last one, with which the run is over for the daemon.
         if anything || end.run_ended {
             if let Some(open) = &mut self.open {
-                open.whole = true;
+                open.whole = Some(end);
             }
             self.client.commit(end.fetch_id).await?;
             self.open = None;
@@ -232,7 +233,7 @@ impl OpenFetch {
             mark,
             events,
             before: HashMap::new(),
-            whole: false,
+            whole: None,
             noted: Vec::new(),
         }
     }
@@ -258,15 +259,16 @@ impl OpenFetch {
         }
     }
 
-    /// Whether the daemon counts the events of this fetch as delivered. Of a ring that it knows no more all was consumed:
+    /// Its end, if the daemon counts the events of this fetch as delivered. Of a ring that it knows no more all was consumed:
     /// nothing else makes it forget one.
-    fn was_consumed(&self, status: Option<&v1::RunStatus>) -> bool {
+    fn consumed(&self, status: Option<&v1::RunStatus>) -> Option<v1::FetchEnd> {
         let accounts = status.map_or(&[][..], |status| &status.accounts);
         let at_old_place = |account: &v1::RingAccount| {
             let ring = (account.producer_id, account.nc_idx);
             self.before.get(&ring) == Some(&account.delivered)
         };
-        self.whole && !accounts.iter().any(at_old_place)
+        let stays = accounts.iter().any(at_old_place);
+        self.whole.filter(|_| !stays)
     }
 }
 
@@ -353,13 +355,16 @@ mod tests {
             accounts: vec![account(0, delivered), account(1, 7)],
             ..v1::RunStatus::default()
         };
-        assert!(
-            !open.was_consumed(Some(&of(105))),
-            "the half of it had come"
-        );
-        open.whole = true;
-        assert!(open.was_consumed(Some(&of(105))));
-        assert!(!open.was_consumed(Some(&of(100))));
-        assert!(open.was_consumed(None), "told of in full, and forgotten");
+        let half = open.consumed(Some(&of(105)));
+        assert_eq!(half, None, "the half of it had come");
+        let end = v1::FetchEnd {
+            fetch_id: 3,
+            ..v1::FetchEnd::default()
+        };
+        open.whole = Some(end);
+        assert_eq!(open.consumed(Some(&of(105))), Some(end));
+        assert_eq!(open.consumed(Some(&of(100))), None);
+        let forgotten = open.consumed(None);
+        assert_eq!(forgotten, Some(end), "told of in full, and forgotten");
     }
 }
