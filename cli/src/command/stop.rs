@@ -10,7 +10,7 @@ use super::start::{run_id, scope};
 use crate::cli::{SocketArg, StopArgs};
 use crate::client::Client;
 use crate::error::Failure;
-use crate::output::tally::Tally;
+use crate::output::tally::{Tally, dropped};
 use crate::output::{human, tell};
 
 /// Stops a run and tells what each process and core recorded.
@@ -83,7 +83,22 @@ fn report(
     for line in tally.claimed_lines() {
         writeln!(out, "recorded {line}")?;
     }
-    let sum = |field: fn(&v1::RingAccount) -> u64| reply.accounts.iter().map(field).sum::<u64>();
+    let forgotten = run.forgotten.unwrap_or_default();
+    if run.forgotten_processes > 0 {
+        writeln!(
+            out,
+            "recorded by {} that ended and {} fetched: {}",
+            human::processes(run.forgotten_processes as usize),
+            if run.forgotten_processes == 1 {
+                "was"
+            } else {
+                "were"
+            },
+            human::events(forgotten.claimed),
+        )?;
+    }
+    let accounts = || reply.accounts.iter().chain(&run.forgotten);
+    let sum = |field: fn(&v1::RingAccount) -> u64| accounts().map(field).sum::<u64>();
     let unread = sum(|a| a.unread) + sum(|a| a.pending);
     writeln!(
         out,
@@ -91,7 +106,7 @@ fn report(
         human::events(sum(|a| a.claimed)),
         human::count(sum(|a| a.delivered)),
         human::count(unread),
-        human::count(tally.dropped()),
+        human::count(tally.dropped() + dropped(&forgotten)),
         human::count(sum(|a| a.abandoned)),
     )?;
     out.flush()?;

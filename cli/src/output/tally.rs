@@ -252,7 +252,7 @@ impl Process {
 }
 
 /// Events that a consumer will never get although nobody gave them up.
-fn dropped(account: &v1::RingAccount) -> u64 {
+pub(crate) fn dropped(account: &v1::RingAccount) -> u64 {
     account.lost.saturating_sub(account.abandoned)
 }
 

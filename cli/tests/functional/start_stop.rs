@@ -110,6 +110,14 @@ fn stop_tells_what_each_core_recorded() {
             run_id: 7,
             started_ns: 1_000_000_000,
             stopped_ns: Some(3_500_000_000),
+            forgotten: Some(v1::RingAccount {
+                claimed: 30,
+                delivered: 23,
+                lost: 7,
+                abandoned: 2,
+                ..v1::RingAccount::default()
+            }),
+            forgotten_processes: 2,
             ..v1::Run::default()
         };
         let account = v1::RingAccount {
@@ -132,7 +140,8 @@ fn stop_tells_what_each_core_recorded() {
         ended.stdout,
         "run      0000000000000007 of the host, lasted 2.5 s\n\
          recorded 100 trainer: 1,500 events (nc 0: 1,500)\n\
-         in all   1,500 events recorded, 1,000 fetched, 500 unread, 0 lost, 0 given up\n"
+         recorded by 2 processes that ended and were fetched: 30 events\n\
+         in all   1,530 events recorded, 1,023 fetched, 500 unread, 5 lost, 2 given up\n"
     );
     assert!(
         ended.stderr.contains("1 process has not come back yet"),

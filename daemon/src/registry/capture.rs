@@ -72,6 +72,7 @@ impl Registry {
             past: PastFilters::default(),
             shares: BTreeMap::new(),
             earlier: Vec::new(),
+            forgotten: (None, 0),
             fetch: None,
             asked: Instant::now(),
             own: None,

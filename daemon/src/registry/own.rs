@@ -86,6 +86,7 @@ impl Registry {
             past: PastFilters::default(),
             shares: BTreeMap::new(),
             earlier: Vec::new(),
+            forgotten: (None, 0),
             fetch: None,
             asked: Instant::now(),
             own: Some(Own {

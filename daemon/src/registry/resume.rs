@@ -382,6 +382,8 @@ fn record_of_run(run: &Run) -> RunRecord {
         shares: (run.shares.iter())
             .map(|(id, share)| share.record(*id))
             .collect(),
+        forgotten: run.forgotten.0,
+        forgotten_processes: run.forgotten.1,
     }
 }
 
@@ -403,6 +405,7 @@ fn run_of(record: &RunRecord) -> Option<Run> {
         past: PastFilters::restored(record.filter_changes, &record.past_filters)?,
         shares: record.shares.iter().map(part).collect::<Option<_>>()?,
         earlier: record.earlier.iter().map(part).collect::<Option<_>>()?,
+        forgotten: (record.forgotten, record.forgotten_processes),
         fetch: None,
         asked: Instant::now(),
         own: None,

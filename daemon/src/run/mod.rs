@@ -70,6 +70,8 @@ pub(crate) struct Run {
     pub shares: BTreeMap<u32, Share>,
     /// What is left of rings that a producer had in it before those of its share, oldest first.
     pub earlier: Vec<(u32, Share)>,
+    /// Accounts of processes that were forgotten, summed, and how many there were.
+    pub forgotten: (Option<v1::RingAccount>, u32),
     /// The last fetch.
     pub fetch: Option<Arc<FetchSlot>>,
     /// When a client last asked for it.
@@ -108,6 +110,8 @@ impl Run {
             events: self.filter.events(),
             filter_changes: self.past.changes(),
             past_filters: self.past.messages(),
+            forgotten: self.forgotten.0,
+            forgotten_processes: self.forgotten.1,
         }
     }
 

@@ -7,8 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use nrt_trace_proto::v1;
+
 use super::Run;
 use super::share::Share;
+use crate::drain::account::merged;
 use crate::drain::segment::Segment;
 
 /// Parts with something to read that are kept beside a producer's share. A process keeps no more sets of rings for a next
@@ -86,8 +89,18 @@ impl Run {
         freed
     }
 
-    /// Forgets a producer that ended, left nothing, and was told of.
+    /// Forgets a producer that ended and left nothing. Only the sum over all such producers stays.
     pub(crate) fn forget(&mut self, producer: u32) {
+        let accounts = self
+            .parts_of(producer)
+            .flat_map(|part| part.accounts(producer));
+        let accounts = accounts.map(|account| v1::RingAccount {
+            producer_id: 0,
+            nc_idx: 0,
+            ..account
+        });
+        let sum = merged(self.forgotten.0.into_iter().chain(accounts)).pop();
+        self.forgotten = (sum, self.forgotten.1.saturating_add(1));
         self.shares.remove(&producer);
         self.earlier.retain(|(id, _)| *id != producer);
     }

@@ -58,6 +58,12 @@ pub(crate) struct RunRecord {
     /// What is left of rings that producers had in it before, oldest first.
     #[prost(message, repeated, tag = "11")]
     pub earlier: Vec<ShareRecord>,
+    /// Accounts of processes that were forgotten, summed.
+    #[prost(message, optional, tag = "12")]
+    pub forgotten: Option<v1::RingAccount>,
+    /// How many there were.
+    #[prost(uint32, tag = "13")]
+    pub forgotten_processes: u32,
 }
 
 /// A filter that a run had.

@@ -109,6 +109,30 @@ fn overwritten_events_are_counted_across_a_restart() {
 }
 
 #[test]
+fn what_ended_processes_recorded_stays_in_the_runs_sum() {
+    let mut host = Host::with_daemon();
+    host.tracectl(&["start"]).ok();
+    for _ in 0..2 {
+        let mut probe = host.interactive_probe(&["-n", "100"]);
+        emit(&mut probe, 100);
+        let pid = probe.pid();
+        probe.wait().ok();
+        host.until_state(pid, "dead");
+    }
+    assert_eq!(host.fetch().events.len(), 200);
+    assert_eq!(sum(&host, "claimed"), 0, "they are in no list any more");
+    kill_daemon(&mut host);
+    host.start_daemon(&[]);
+    let stopped = host.tracectl(&["stop"]).ok().text();
+    for line in [
+        "recorded by 2 processes that ended and were fetched: 200 events",
+        "in all   200 events recorded, 200 fetched, 0 unread, 0 lost",
+    ] {
+        assert!(stopped.contains(line), "{stopped}");
+    }
+}
+
+#[test]
 fn a_process_that_ends_without_a_daemon_is_told_of_with_its_last_counts() {
     let mut host = Host::with_daemon();
     let mut probe = host.interactive_probe(&["-n", "100"]);
