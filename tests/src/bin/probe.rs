@@ -38,6 +38,9 @@ struct Cli {
     /// Names a model and records an execution of it, with its own start and stop, before the first event
     #[arg(long)]
     model: Option<String>,
+    /// Gives each of the first so many events a name of 64 bytes that no other event of any process has
+    #[arg(long, default_value_t = 0)]
+    names: u64,
     /// Emit a batch for each line on stdin, up to its end, in place of one at once
     #[arg(long)]
     interactive: bool,
@@ -113,6 +116,7 @@ fn emit_batch(cli: &Cli, tracer: Tracer, batch: u64) -> io::Result<()> {
         .zip(cli.nc.0.iter().copied().cycle())
         .map(|(number, nc)| {
             let (events, rate, recorded) = (cli.events, cli.rate, Arc::clone(&recorded));
+            let names = cli.names;
             thread::spawn(move || {
                 let first = batch * events + 1;
                 let last = if events == 0 {
@@ -120,10 +124,9 @@ fn emit_batch(cli: &Cli, tracer: Tracer, batch: u64) -> io::Result<()> {
                 } else {
                     first + events - 1
                 };
-                recorded.fetch_add(
-                    emit(tracer, number, nc, first..=last, rate),
-                    Ordering::Relaxed,
-                );
+                let named = emit_named(tracer, nc, first..=last.min(names));
+                let rest = emit(tracer, number, nc, first.max(names + 1)..=last, rate);
+                recorded.fetch_add(named + rest, Ordering::Relaxed);
             })
         })
         .collect();
@@ -140,6 +143,17 @@ fn emit_batch(cli: &Cli, tracer: Tracer, batch: u64) -> io::Result<()> {
         cli.events * cli.threads - recorded
     )?;
     out.flush()
+}
+
+/// Emits events with names of their own, and returns how many were recorded.
+fn emit_named(tracer: Tracer, nc: u32, numbers: std::ops::RangeInclusive<u64>) -> u64 {
+    let pid = process::id();
+    let events = numbers.map(|number| {
+        let id = tracer.intern(nc, &format!("{pid:0>10}{number:0>54}"));
+        Event::instant(EventType::ExecuteApi, nc).data([id.0, 0, 0, 0, 0])
+    });
+    let recorded = events.filter(|event| tracer.emit(*event).is_some());
+    recorded.count() as u64
 }
 
 /// Emits until stdin ends. The first events, which may have to wait for pages of the rings and of the program, are not
