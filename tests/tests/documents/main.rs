@@ -6,3 +6,4 @@ mod completions;
 mod install;
 mod man;
 mod pages;
+mod snippets;
