@@ -207,7 +207,7 @@ start "$@"
 "$TRACECTL" start --nc 0 >/dev/null
 "$PROBE" -n 10 --name first >/dev/null & first=$!
 wait $first
-until ls ended/segment-* >/dev/null 2>&1; do :; done
+until ls ended/segment-*[0-9] >/dev/null 2>&1; do :; done
 kill -9 $daemon
 wait $daemon
 start "$@"
