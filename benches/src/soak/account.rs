@@ -228,7 +228,13 @@ impl Books {
 
     fn check_process(&self, path: &Path, keys: &[RingKey], sums: &mut Sums) -> Result<()> {
         let (mut begun, mut recorded, mut unfinished) = (BTreeSet::new(), 0, 0);
-        for emit in ledger::read(path) {
+        // A process that was killed before it had made its log has emitted nothing.
+        let emits = if path.exists() {
+            ledger::read(path)
+        } else {
+            Vec::new()
+        };
+        for emit in emits {
             let event = (emit.thread, emit.number);
             match emit.gave {
                 Gave::Id(_) => recorded += 1,
