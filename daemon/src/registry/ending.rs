@@ -70,6 +70,7 @@ impl Registry {
         // Also of a process that lives: it still has the page, and would go on emitting for nobody.
         close_gates(producer, 0);
         producer.end(life);
+        self.changed = true;
         producer.socket = None;
         producer.page_files = None;
         self.clock.remove(id);

@@ -361,12 +361,13 @@ impl Registry {
             } => drop(reply.send(self.look(&spec, run, seen))),
             Command::Commit(fetch_id, reply) => drop(reply.send(self.commit(fetch_id))),
             Command::Status(reply) => {
-                if !self.to_free.is_empty() {
-                    self.write_down(); // what was let go is not counted any more
-                }
+                self.write_what_is_told();
                 drop(reply.send(Ok(self.status())));
             }
-            Command::Producers(token, reply) => drop(reply.send(Ok(self.list(token.as_deref())))),
+            Command::Producers(token, reply) => {
+                self.write_what_is_told();
+                drop(reply.send(Ok(self.list(token.as_deref()))));
+            }
             Command::Reload(config) => self.config = config,
             Command::Names(reply) => drop(reply.send(Ok(self.name_tables()))),
             Command::Introduce(id, line) => self.introduced(id, Some(line)),

@@ -47,6 +47,14 @@ impl Registry {
         }
     }
 
+    /// Writes down what a client is about to be told, so that a next daemon knows no less: that a process has ended, with its
+    /// last numbers, and that memory which was let go is free.
+    pub(super) fn write_what_is_told(&mut self) {
+        if self.changed || !self.to_free.is_empty() {
+            self.write_down();
+        }
+    }
+
     /// Writes down what a next daemon needs, and does what had to wait for that. At once, before a promise is given; else see
     /// [`Self::write_soon`].
     pub(super) fn write_down(&mut self) {

@@ -3,6 +3,7 @@
 
 use std::os::fd::OwnedFd;
 
+use nrt_trace_proto::v1::ProducerState;
 use nrt_trace_shm::memfd;
 use nrt_trace_tests::control::Control;
 use nrt_trace_tests::manager::Manager;
@@ -43,6 +44,16 @@ pub(crate) fn named_probe(host: &Host, model: &str) -> Running {
 fn until_nothing_is_kept(manager: &Manager) {
     until("all descriptors to be given up", || {
         manager.kept().is_empty().then_some(())
+    });
+}
+
+/// Waits until the daemon has just written its record, as it does each second: by itself it does not for the next one.
+fn until_written_down(host: &Host) {
+    let record = host.path("nrt-traced.state");
+    let written = || record.metadata().and_then(|meta| meta.modified()).unwrap();
+    let before = written();
+    until("the record to be written", || {
+        (written() != before).then_some(())
     });
 }
 
@@ -209,10 +220,13 @@ fn foreign_descriptors_are_given_up() {
 fn memory_that_was_changed_is_refused() {
     let (mut host, manager) = capturing(ROOM);
     let mut probe = named_probe(&host, "model.neff");
-    emit(&mut probe, 100);
     let pid = probe.pid();
+    let mut control = Control::connect(&host);
+    until_written_down(&host);
+    emit(&mut probe, 100);
     probe.wait().ok();
-    host.until_state(pid, "dead");
+    // What is told is written down, before it is told: the next daemon knows the process's last numbers.
+    control.until_state("", pid, &[ProducerState::Dead]);
     kill_daemon(&mut host);
     manager.spoil("segment-");
     manager.start_daemon(&mut host, &[]);
