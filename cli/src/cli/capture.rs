@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::options::{CaptureArgs, ScopeArg};
+use super::options::{CaptureArgs, FormatArg, ScopeArg};
 use crate::values::{self, EventTerms, NcList};
 
 /// Start capturing on this host
@@ -14,7 +14,8 @@ use crate::values::{self, EventTerms, NcList};
 #[command(after_long_help = "Examples:\n  \
     nrt-tracectl start\n  \
     nrt-tracectl start --nc 0-3,8 --events hardware,^cc_running\n  \
-    nrt-tracectl start --max-events-per-nc 4000000 --keep")]
+    nrt-tracectl start --max-events-per-nc 4000000 --keep\n  \
+    nrt-tracectl start --format json | jq -r .run.run_id")]
 pub(crate) struct StartArgs {
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
@@ -29,6 +30,9 @@ pub(crate) struct StartArgs {
 
     #[command(flatten)]
     pub(crate) scope: ScopeArg,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
 }
 
 /// Change what a run captures, while it goes on
@@ -70,6 +74,9 @@ pub(crate) struct SetFilterArgs {
 
     #[command(flatten)]
     pub(crate) scope: ScopeArg,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
 }
 
 /// Stop capturing
@@ -77,7 +84,10 @@ pub(crate) struct SetFilterArgs {
 /// Unread events stay until they are fetched or the next start. What each process and core recorded, and what was
 /// lost, is printed.
 #[derive(Args, Debug)]
-#[command(after_long_help = "Examples:\n  nrt-tracectl stop\n  nrt-tracectl stop --discard")]
+#[command(after_long_help = "Examples:\n  \
+    nrt-tracectl stop\n  \
+    nrt-tracectl stop --discard\n  \
+    nrt-tracectl stop --format json | jq '[.rings[].lost] | add'")]
 pub(crate) struct StopArgs {
     /// Drop the unread events too
     #[arg(long)]
@@ -85,4 +95,7 @@ pub(crate) struct StopArgs {
 
     #[command(flatten)]
     pub(crate) scope: ScopeArg,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
 }

@@ -19,6 +19,7 @@ use crate::values::{self, EventTerms, NcList};
     nrt-tracectl fetch -o trace.json\n  \
     nrt-tracectl fetch -o - | jq '.events | length'\n  \
     nrt-tracectl fetch -o part.nrtt --nc 0-3 --max-events-per-nc 100000\n  \
+    nrt-tracectl fetch -o trace.nrtt --format json | jq .left\n  \
     nrt-tracectl fetch --discard")]
 pub(crate) struct FetchArgs {
     /// File to write, .json, .nrtt or .pftrace; `-` is JSON on standard output
@@ -55,6 +56,10 @@ pub(crate) struct FetchArgs {
     #[arg(long, conflicts_with_all = ["output", "to", "max_events_per_nc", "host_stats"])]
     pub(crate) discard: bool,
 
+    /// How to tell what was written: lines on standard error, or JSON on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) format: ListFormat,
+
     #[command(flatten)]
     pub(crate) scope: ScopeArg,
 }
@@ -86,6 +91,10 @@ pub(crate) struct SnapshotArgs {
 
     #[command(flatten)]
     pub(crate) json: JsonArgs,
+
+    /// How to tell what was written: lines on standard error, or JSON on standard output
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub(crate) format: ListFormat,
 
     #[command(flatten)]
     pub(crate) scope: ScopeArg,

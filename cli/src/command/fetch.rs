@@ -6,29 +6,31 @@ use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::trace_part::Part;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::stop::away;
-use crate::cli::{FetchArgs, SocketArg};
+use crate::cli::{FetchArgs, ListFormat, SocketArg};
 use crate::client::{Client, Parts};
 use crate::error::Failure;
 use crate::output::document::{Complete, Document};
 use crate::output::interrupt::{self, Work};
 use crate::output::tally::Tally;
 use crate::output::target::{Opened, Target};
-use crate::output::{human, tell};
+use crate::output::{answer, human, tell};
 
 /// Fetches, or gives up, what the run holds.
 pub(crate) async fn run(socket: &SocketArg, args: FetchArgs) -> Result<ExitCode, Failure> {
     let request = request(&args);
     let Some(output) = &args.output else {
         let mut client = Client::connect(&socket.path()).await?;
-        return discard(&mut client, request).await;
+        return discard(&mut client, request, args.format).await;
     };
     // What is wrong with the output is told before the daemon is asked for anything.
     let target = Target::new(output, args.to.map(Into::into))?
         .with(&args.json)?
         .with_pftrace(&args.pftrace)?;
+    room_to_tell(&target, args.format)?;
     interrupt::install(Work::Fetching(target.clone()))?;
     let opened = target.open()?;
     let mut client = Client::connect(&socket.path()).await?;
@@ -46,7 +48,7 @@ pub(crate) async fn run(socket: &SocketArg, args: FetchArgs) -> Result<ExitCode,
             target.name()
         ))
     })?;
-    report(&tally, &end, &target);
+    report(&tally, &end, &target, args.format)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -116,31 +118,43 @@ fn document_of(
     Ok((tally, document.complete()?))
 }
 
-async fn discard(client: &mut Client, request: v1::FetchRequest) -> Result<ExitCode, Failure> {
+async fn discard(
+    client: &mut Client,
+    request: v1::FetchRequest,
+    format: ListFormat,
+) -> Result<ExitCode, Failure> {
     let mut parts = client.fetch(request).await?;
     let mut accounts = Vec::new();
-    let mut ended = false;
+    let mut ended = None;
     while let Some(part) = parts.next().await? {
         match part {
             Part::Account(account) => accounts.push(account),
-            Part::End(end) => {
-                ended = true;
-                warn_of_away(&end);
-            }
+            Part::End(end) => ended = Some(end),
             _ => {}
         }
     }
-    if !ended {
-        return Err(cut());
-    }
+    let end = ended.ok_or_else(cut)?;
     let given_up: u64 = accounts.iter().map(|account| account.abandoned).sum();
     let mut out = stdout().lock();
-    writeln!(
-        out,
-        "{} given up since the run began",
-        human::events(given_up)
-    )?;
+    match format {
+        ListFormat::Table => {
+            let given_up = human::events(given_up);
+            writeln!(out, "{given_up} given up since the run began")?;
+        }
+        ListFormat::Json => {
+            let rings: Vec<Value> = accounts.iter().map(answer::ring).collect();
+            let told = json!({
+                "abandoned": given_up,
+                "rings": rings,
+                "left": end.left,
+                "away": end.away,
+                "run_ended": end.run_ended,
+            });
+            writeln!(out, "{told:#}")?;
+        }
+    }
     out.flush()?;
+    warn_of_away(&end);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -148,7 +162,37 @@ fn cut() -> Failure {
     Failure::Failed("the daemon ended the fetch in the middle; nothing was consumed".to_owned())
 }
 
-pub(super) fn report(tally: &Tally, end: &v1::FetchEnd, target: &Target) {
+/// Standard output can't have the trace and a document about it.
+pub(super) fn room_to_tell(target: &Target, format: ListFormat) -> Result<(), Failure> {
+    if format == ListFormat::Json && target.is_stdout() {
+        let text =
+            "--format json goes to standard output, where the trace is to go: name a file with -o";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    Ok(())
+}
+
+/// Tells what is in the file.
+pub(super) fn report(
+    tally: &Tally,
+    end: &v1::FetchEnd,
+    target: &Target,
+    format: ListFormat,
+) -> Result<(), Failure> {
+    match format {
+        ListFormat::Table => lines(tally, end, target),
+        ListFormat::Json => {
+            let mut out = stdout().lock();
+            writeln!(out, "{:#}", document(tally, end, target))?;
+            out.flush()?;
+        }
+    }
+    warn_of_away(end);
+    tally.warn_of_rest();
+    Ok(())
+}
+
+fn lines(tally: &Tally, end: &v1::FetchEnd, target: &Target) {
     let left = match end.left {
         0 => String::new(),
         n => format!("; {} stay for a later fetch", human::count(n)),
@@ -162,8 +206,25 @@ pub(super) fn report(tally: &Tally, end: &v1::FetchEnd, target: &Target) {
     for line in tally.fetched_lines() {
         tell::note(format!("  {line}"));
     }
-    warn_of_away(end);
-    tally.warn_of_rest();
+}
+
+fn document(tally: &Tally, end: &v1::FetchEnd, target: &Target) -> Value {
+    let producers: Vec<Value> = tally.producers().map(answer::producer).collect();
+    let ring = |(account, events): (v1::RingAccount, u64)| {
+        let mut ring = answer::ring(&account);
+        ring["events"] = events.into();
+        ring
+    };
+    let rings: Vec<Value> = tally.accounts().map(ring).collect();
+    json!({
+        "output": target.name(),
+        "events": tally.events(),
+        "producers": producers,
+        "rings": rings,
+        "left": end.left,
+        "away": end.away,
+        "run_ended": end.run_ended,
+    })
 }
 
 fn warn_of_away(end: &v1::FetchEnd) {

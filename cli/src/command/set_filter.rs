@@ -4,13 +4,14 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
+use serde_json::{Value, json};
 
 use super::start::{armed, filter, run_id, scope};
-use crate::cli::{SetFilterArgs, SocketArg};
+use crate::cli::{ListFormat, SetFilterArgs, SocketArg};
 use crate::client::Client;
 use crate::error::Failure;
 use crate::output::table::printable;
-use crate::output::{human, tell};
+use crate::output::{answer, human, tell};
 
 /// Changes the filter of a run and tells what it captures now, and what before.
 pub(crate) async fn run(socket: &SocketArg, args: SetFilterArgs) -> Result<ExitCode, Failure> {
@@ -22,7 +23,12 @@ pub(crate) async fn run(socket: &SocketArg, args: SetFilterArgs) -> Result<ExitC
         arm_timeout_ms: args.arm_timeout,
     };
     let reply = client.set_filter(request).await?;
-    report(&reply, &mut stdout().lock())?;
+    let mut out = stdout().lock();
+    match args.format.format {
+        ListFormat::Table => report(&reply, &mut out)?,
+        ListFormat::Json => writeln!(out, "{:#}", document(&reply))?,
+    }
+    out.flush()?;
     for warning in &reply.warnings {
         tell::warning(printable(warning));
     }
@@ -42,8 +48,17 @@ fn report(reply: &v1::SetFilterResponse, out: &mut impl Write) -> Result<(), Fai
     for producer in &reply.rearmed {
         armed(producer, out)?;
     }
-    out.flush()?;
     Ok(())
+}
+
+fn document(reply: &v1::SetFilterResponse) -> Value {
+    let rearmed: Vec<Value> = reply.rearmed.iter().map(answer::armed).collect();
+    json!({
+        "run": reply.run.as_ref().map(answer::run),
+        "producers": reply.producers,
+        "rearmed": rearmed,
+        "warnings": reply.warnings,
+    })
 }
 
 #[cfg(test)]

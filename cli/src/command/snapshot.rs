@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
 
-use super::fetch::{report, write};
+use super::fetch::{report, room_to_tell, write};
 use crate::cli::{SnapshotArgs, SocketArg};
 use crate::client::Client;
 use crate::error::Failure;
@@ -15,6 +15,7 @@ use crate::output::target::Target;
 pub(crate) async fn run(socket: &SocketArg, args: SnapshotArgs) -> Result<ExitCode, Failure> {
     // What is wrong with the output is told before the daemon is asked for anything.
     let target = Target::new(&args.output, args.to.map(Into::into))?.with(&args.json)?;
+    room_to_tell(&target, args.format)?;
     interrupt::install(Work::Writing(target.clone()))?;
     let opened = target.open()?;
     let mut client = Client::connect(&socket.path()).await?;
@@ -29,6 +30,6 @@ pub(crate) async fn run(socket: &SocketArg, args: SnapshotArgs) -> Result<ExitCo
     complete
         .finish()
         .map_err(|error| Failure::file("write", target.name(), &error))?;
-    report(&tally, &end, &target);
+    report(&tally, &end, &target, args.format)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -4,13 +4,14 @@ use std::io::{Write, stdout};
 use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
+use serde_json::{Value, json};
 
 use super::start_request;
-use crate::cli::{SocketArg, StartArgs};
+use crate::cli::{ListFormat, SocketArg, StartArgs};
 use crate::client::Client;
 use crate::error::Failure;
 use crate::output::table::printable;
-use crate::output::{human, tell};
+use crate::output::{answer, human, tell};
 
 /// Starts a run and tells, a line each, what it captures and who is in it.
 pub(crate) async fn run(socket: &SocketArg, args: StartArgs) -> Result<ExitCode, Failure> {
@@ -23,7 +24,12 @@ pub(crate) async fn run(socket: &SocketArg, args: StartArgs) -> Result<ExitCode,
         ..start_request(args.scope.token, capture)
     };
     let reply = client.start(request).await?;
-    report(&reply, &mut stdout().lock())?;
+    let mut out = stdout().lock();
+    match args.format.format {
+        ListFormat::Table => report(&reply, &mut out)?,
+        ListFormat::Json => writeln!(out, "{:#}", document(&reply))?,
+    }
+    out.flush()?;
     for warning in &reply.warnings {
         tell::warning(printable(warning));
     }
@@ -61,8 +67,17 @@ fn report(reply: &v1::StartResponse, out: &mut impl Write) -> Result<(), Failure
             "given up {given_up} of the previous run that nobody had fetched"
         )?;
     }
-    out.flush()?;
     Ok(())
+}
+
+fn document(reply: &v1::StartResponse) -> Value {
+    let producers: Vec<Value> = reply.producers.iter().map(answer::armed).collect();
+    json!({
+        "run": reply.run.as_ref().map(answer::run),
+        "producers": producers,
+        "abandoned": reply.abandoned,
+        "warnings": reply.warnings,
+    })
 }
 
 /// Whether a process has its rings.
@@ -88,7 +103,7 @@ pub(super) fn armed(producer: &v1::ArmedProducer, out: &mut impl Write) -> Resul
 
 /// A run's number as it is printed everywhere.
 pub(super) fn run_id(run: &v1::Run) -> String {
-    format!("{:016x}", run.run_id)
+    answer::run_id(run.run_id)
 }
 
 /// Whose run it is.

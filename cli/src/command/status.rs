@@ -11,8 +11,8 @@ use super::start::{filter, run_id, scope};
 use crate::cli::{ListFormat, SocketArg, StatusArgs};
 use crate::client::Client;
 use crate::error::Failure;
-use crate::output::human;
 use crate::output::table::{Align, Table, printable};
+use crate::output::{answer, human};
 
 /// Prints what the daemon says of itself.
 pub(crate) async fn run(socket: &SocketArg, args: StatusArgs) -> Result<ExitCode, Failure> {
@@ -163,7 +163,6 @@ fn runs_table(status: &v1::GetStatusResponse) -> Table {
     table
 }
 
-/// Times and run ids are strings, because they don't fit the numbers of JavaScript and jq.
 fn document(status: &v1::GetStatusResponse) -> serde_json::Value {
     let runs: Vec<serde_json::Value> = status.runs.iter().map(run_document).collect();
     json!({
@@ -204,39 +203,11 @@ fn refusal_document(refusal: &v1::Refusal) -> serde_json::Value {
 }
 
 fn run_document(one: &v1::RunStatus) -> serde_json::Value {
-    let run = one.run.clone().unwrap_or_default();
-    let rings: Vec<serde_json::Value> = one.accounts.iter().map(ring_document).collect();
-    json!({
-        "run_id": run_id(&run),
-        "token": run.token,
-        "capturing": one.capturing,
-        "started_ns": run.started_ns.to_string(),
-        "stopped_ns": run.stopped_ns.map(|ns| ns.to_string()),
-        "max_events_per_nc": run.max_events_per_nc,
-        "nc": run.nc,
-        "events": run.events,
-        "filter_changes": run.filter_changes,
-        "producers": one.producers,
-        "away": one.away,
-        "rings": rings,
-    })
-}
-
-fn ring_document(account: &v1::RingAccount) -> serde_json::Value {
-    json!({
-        "producer_id": account.producer_id,
-        "nc_idx": account.nc_idx,
-        "claimed": account.claimed,
-        "delivered": account.delivered,
-        "unread": account.unread,
-        "pending": account.pending,
-        "lost": account.lost,
-        "overwritten": account.overwritten,
-        "dropped_in_flight": account.dropped_in_flight,
-        "dropped_lapped": account.dropped_lapped,
-        "dropped_seq": account.dropped_seq,
-        "abandoned": account.abandoned,
-        "skipped": account.skipped,
-        "exact": account.exact,
-    })
+    let rings: Vec<serde_json::Value> = one.accounts.iter().map(answer::ring).collect();
+    let mut run = answer::run(&one.run.clone().unwrap_or_default());
+    run["capturing"] = one.capturing.into();
+    run["producers"] = one.producers.into();
+    run["away"] = one.away.into();
+    run["rings"] = rings.into();
+    run
 }

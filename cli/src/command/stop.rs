@@ -5,13 +5,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use nrt_trace_proto::v1;
+use serde_json::{Value, json};
 
 use super::start::{run_id, scope};
-use crate::cli::{SocketArg, StopArgs};
+use crate::cli::{ListFormat, SocketArg, StopArgs};
 use crate::client::Client;
 use crate::error::Failure;
 use crate::output::tally::{Tally, dropped};
-use crate::output::{human, tell};
+use crate::output::{answer, human, tell};
 
 /// Stops a run and tells what each process and core recorded.
 pub(crate) async fn run(socket: &SocketArg, args: StopArgs) -> Result<ExitCode, Failure> {
@@ -24,19 +25,21 @@ pub(crate) async fn run(socket: &SocketArg, args: StopArgs) -> Result<ExitCode, 
     let reply = client.stop(request).await?;
     let run = reply.run.clone().unwrap_or_default();
 
+    let mut producers = client.producers(None).await?;
+    producers.retain(|producer| producer.run_id == run.run_id);
     let mut tally = Tally::default();
-    for producer in client
-        .producers(None)
-        .await?
-        .into_iter()
-        .filter(|p| p.run_id == run.run_id)
-    {
-        tally.producer(producer);
+    for producer in &producers {
+        tally.producer(producer.clone());
     }
     for account in &reply.accounts {
         tally.account(*account);
     }
-    report(&run, &reply, &tally, &mut stdout().lock())?;
+    let mut out = stdout().lock();
+    match args.format.format {
+        ListFormat::Table => report(&run, &reply, &tally, &mut out)?,
+        ListFormat::Json => writeln!(out, "{:#}", document(&reply, &producers))?,
+    }
+    out.flush()?;
 
     for id in &reply.not_quiescent {
         tell::warning(format!(
@@ -109,6 +112,17 @@ fn report(
         human::count(tally.dropped() + dropped(&forgotten)),
         human::count(sum(|a| a.abandoned)),
     )?;
-    out.flush()?;
     Ok(())
+}
+
+fn document(reply: &v1::StopResponse, producers: &[v1::Producer]) -> Value {
+    let producers: Vec<Value> = producers.iter().map(answer::producer).collect();
+    let rings: Vec<Value> = reply.accounts.iter().map(answer::ring).collect();
+    json!({
+        "run": reply.run.as_ref().map(answer::run),
+        "producers": producers,
+        "rings": rings,
+        "not_quiescent": reply.not_quiescent,
+        "away": reply.away,
+    })
 }

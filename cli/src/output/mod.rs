@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`answer`] | what the daemon says, for programs |
 //! | [`tell`] | lines on standard error: errors, warnings, notes |
 //! | [`table`] | columns for people |
 //! | [`human`] | counts, bytes, times as people write them |
@@ -14,6 +15,7 @@
 //! | [`interrupt`] | what a signal leaves of a trace that is being written |
 //! | [`progress`] | the line that shows how a recording goes |
 
+pub(crate) mod answer;
 pub(crate) mod census;
 pub(crate) mod document;
 pub(crate) mod file;

@@ -82,6 +82,28 @@ impl Tally {
         self.rings().map(|ring| dropped(&ring.account)).sum()
     }
 
+    /// Processes that were described.
+    pub(crate) fn producers(&self) -> impl Iterator<Item = &v1::Producer> {
+        self.processes
+            .values()
+            .filter_map(|process| process.producer.as_ref())
+    }
+
+    /// Accounts of rings, with how many events came from each.
+    pub(crate) fn accounts(&self) -> impl Iterator<Item = (v1::RingAccount, u64)> {
+        self.processes.iter().flat_map(|(id, process)| {
+            process.rings.iter().map(|(nc, ring)| {
+                // Of a ring that was left out by a filter no account came.
+                let account = v1::RingAccount {
+                    producer_id: *id,
+                    nc_idx: *nc,
+                    ..ring.account
+                };
+                (account, ring.events)
+            })
+        })
+    }
+
     /// Processes seen.
     pub(crate) fn processes(&self) -> usize {
         self.processes.len()

@@ -19,6 +19,7 @@ pub(crate) struct Script {
     /// Refuses Start.
     pub(crate) start: Option<Status>,
     pub(crate) started: v1::StartResponse,
+    pub(crate) filtered: v1::SetFilterResponse,
     pub(crate) stopped: v1::StopResponse,
     /// Refuses Fetch.
     pub(crate) fetch: Option<Status>,
@@ -166,7 +167,7 @@ impl TraceControl for Service {
         self.note(format!(
             "set_filter token={token:?} nc={nc:?} events={events:?}"
         ));
-        answer(self.script.start.as_ref(), v1::SetFilterResponse::default())
+        answer(self.script.start.as_ref(), self.script.filtered.clone())
     }
 
     async fn stop(

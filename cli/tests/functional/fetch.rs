@@ -189,6 +189,40 @@ fn standard_output_gets_json_and_nothing_else() {
 }
 
 #[test]
+fn what_was_written_is_told_as_json() {
+    let fake = Fake::start(|script| script.parts = parts(3, 5));
+    let file = fake.folder().join("trace.json");
+    let file = file.to_str().unwrap();
+    for (verb, commits_so_far) in [("snapshot", 0), ("fetch", 1)] {
+        let ended = of(verb, &fake, &["-o", file, "--format", "json"]);
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(told["output"], file);
+        assert_eq!(told["events"], 3);
+        assert_eq!(told["producers"][0]["name"], "trainer");
+        let rings = told["rings"].as_array().unwrap();
+        let rings = rings.iter().map(|ring| {
+            ["producer_id", "nc_idx", "events", "claimed", "lost"].map(|key| ring[key].as_u64())
+        });
+        let numbers = [[5, 0, 3, 5, 2], [5, 1, 0, 0, 0]];
+        assert!(rings.eq(numbers.map(|ring| ring.map(Some))), "{told}");
+        // Losses are told to people all the same, counts are not.
+        assert!(ended.stderr.contains("2 trace events were dropped"));
+        assert!(!ended.stderr.contains("3 events of"), "{ended:?}");
+        assert_eq!(commits(&fake).len(), commits_so_far);
+        // There is one standard output, and the trace may have it.
+        let both = of(verb, &fake, &["-o", "-", "--format", "json"]);
+        both.one_line(2, &["--format json", "name a file"]);
+    }
+    let ended = fetch(&fake, &["--discard", "--format", "json"]);
+    let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(
+        (&told["abandoned"], &told["rings"][0]["claimed"]),
+        (&0.into(), &5.into())
+    );
+}
+
+#[test]
 fn losses_are_told_in_the_words_that_users_know() {
     let fake = Fake::start(|script| script.parts = parts(4, 10_000));
     let ended = fetch(&fake, &["-o", "-"]);

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use nrt_trace_proto::v1;
+use serde_json::{Value, json};
 use tonic::Status;
 
 use crate::fake::Fake;
@@ -49,6 +50,104 @@ fn every_option_of_start_reaches_the_daemon() {
     assert_eq!(
         fake.asked()[1],
         r#"start token="t-1" max=None nc=[] events=[] keep=false wait=None"#
+    );
+}
+
+/// What the API answers, with its keys; what doesn't fit a number of JavaScript is text.
+#[test]
+fn answers_are_json_for_programs() {
+    let fake = Fake::start(|script| {
+        let run = v1::Run {
+            run_id: u64::MAX,
+            started_ns: 1_796_005_265_123_456_789,
+            nc: vec![0, 1],
+            past_filters: vec![v1::PastFilter {
+                until_ns: 1_796_005_265_123_456_790,
+                events: vec!["cc_running".to_owned()],
+                ..v1::PastFilter::default()
+            }],
+            ..v1::Run::default()
+        };
+        let armed = v1::ArmedProducer {
+            producer_id: 1,
+            pid: Some(42),
+            name: "trainer".to_owned(),
+            armed: true,
+            segment_bytes: 1 << 20,
+            ..v1::ArmedProducer::default()
+        };
+        script.started = v1::StartResponse {
+            run: Some(run.clone()),
+            warnings: vec!["512 events became 1024".to_owned()],
+            producers: vec![armed.clone()],
+            abandoned: 7,
+        };
+        script.filtered = v1::SetFilterResponse {
+            run: Some(run.clone()),
+            producers: 3,
+            rearmed: vec![v1::ArmedProducer {
+                refused: "no room".to_owned(),
+                armed: false,
+                ..armed
+            }],
+            ..v1::SetFilterResponse::default()
+        };
+        script.producers = vec![v1::Producer {
+            producer_id: 1,
+            run_id: u64::MAX,
+            name: "trainer".to_owned(),
+            ..v1::Producer::default()
+        }];
+        script.stopped = v1::StopResponse {
+            run: Some(run),
+            not_quiescent: vec![9],
+            accounts: vec![v1::RingAccount {
+                producer_id: 1,
+                nc_idx: 4,
+                claimed: 10,
+                delivered: 8,
+                lost: 2,
+                ..v1::RingAccount::default()
+            }],
+            away: vec![2],
+        };
+    });
+    let answer = |arguments: &[&str]| -> Value {
+        let ended = ask(&fake, &[arguments, &["--format", "json"]].concat());
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        let value: Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(value["run"]["run_id"], "ffffffffffffffff");
+        assert_eq!(value["run"]["started_ns"], "1796005265123456789");
+        value
+    };
+    let started = answer(&["start"]);
+    assert_eq!(
+        started["producers"],
+        json!([{
+            "producer_id": 1, "pid": 42, "name": "trainer", "armed": true, "segment_bytes": 1 << 20, "refused": null,
+        }])
+    );
+    assert_eq!(started["abandoned"], 7);
+    assert_eq!(started["warnings"], json!(["512 events became 1024"]));
+
+    let filtered = answer(&["set-filter", "--nc", "0-1"]);
+    assert_eq!(filtered["producers"], 3);
+    assert_eq!(filtered["rearmed"][0]["refused"], "no room");
+    assert_eq!(
+        filtered["run"]["past_filters"],
+        json!([{ "until_ns": "1796005265123456790", "nc": [], "events": ["cc_running"] }])
+    );
+
+    let stopped = answer(&["stop"]);
+    assert_eq!(stopped["producers"][0]["name"], "trainer");
+    let ring = &stopped["rings"][0];
+    assert_eq!(
+        (&ring["nc_idx"], &ring["claimed"], &ring["lost"]),
+        (&json!(4), &json!(10), &json!(2))
+    );
+    assert_eq!(
+        (&stopped["not_quiescent"], &stopped["away"]),
+        (&json!([9]), &json!([2]))
     );
 }
 
@@ -174,7 +273,7 @@ fn the_listings_are_tables_and_json() {
             ..v1::RunStatus::default()
         }];
     });
-    let json = |verb: &str| -> serde_json::Value {
+    let json = |verb: &str| -> Value {
         serde_json::from_str(&ask(&fake, &[verb, "--format", "json"]).stdout).unwrap()
     };
     let producers = &json("producers")["producers"];
