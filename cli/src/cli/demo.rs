@@ -15,7 +15,7 @@ use nrt_trace_workload::Config;
     nrt-tracectl demo\n  \
     nrt-tracectl demo -o demo.nrtt --processes 2 --threads 4 --steps 500")]
 pub(crate) struct DemoArgs {
-    /// File to write, .json, .nrtt or .pftrace; `-` is JSON on standard output
+    /// File to write, .json, .nrtt, .pftrace, .chrome.json or .csv; `-` is JSON on standard output
     #[arg(short, long, value_name = "FILE", default_value = "trace.json")]
     pub(crate) output: PathBuf,
 

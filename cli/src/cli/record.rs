@@ -27,7 +27,7 @@ use crate::values;
     nrt-tracectl record -o host.json --duration 10s\n\n\
     The exit status is the command's. With `-o -` the command's standard output goes to standard error.")]
 pub(crate) struct RecordArgs {
-    /// File to write, .json, .nrtt or .pftrace; `-` is JSON on standard output
+    /// File to write, .json, .nrtt, .pftrace, .chrome.json or .csv; `-` is JSON on standard output
     #[arg(short, long, value_name = "FILE", default_value = "trace.json")]
     pub(crate) output: PathBuf,
 

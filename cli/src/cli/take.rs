@@ -22,7 +22,7 @@ use crate::values::{self, EventTerms, NcList};
     nrt-tracectl fetch -o trace.nrtt --format json | jq .left\n  \
     nrt-tracectl fetch --discard")]
 pub(crate) struct FetchArgs {
-    /// File to write, .json, .nrtt or .pftrace; `-` is JSON on standard output
+    /// File to write, .json, .nrtt, .pftrace, .chrome.json or .csv; `-` is JSON on standard output
     #[arg(short, long, value_name = "FILE", required_unless_present = "discard")]
     pub(crate) output: Option<PathBuf>,
 
@@ -73,7 +73,7 @@ pub(crate) struct FetchArgs {
     nrt-tracectl snapshot -o now.json\n  \
     nrt-tracectl snapshot -o now.nrtt --process 4242")]
 pub(crate) struct SnapshotArgs {
-    /// File to write, .json or .nrtt; `-` is JSON on standard output
+    /// File to write, .json, .nrtt, .pftrace, .chrome.json or .csv; `-` is JSON on standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 
