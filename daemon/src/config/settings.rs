@@ -160,11 +160,12 @@ impl Settings {
         &self.config
     }
 
-    /// All settings as a configuration file, each with its origin.
+    /// All settings as a configuration file, each with its origin. One that is for tests only shows where somebody set it.
     #[must_use]
     pub fn print(&self) -> String {
         let mut text = String::new();
-        for key in &KEYS {
+        let set = |key: &&Key| self.origins.contains_key(key.name);
+        for key in KEYS.iter().filter(|key| key.is_shown() || set(key)) {
             let origin = self.origins.get(key.name).unwrap_or(&Origin::Default);
             // Writing to a string does not fail.
             let _ = match (key.get)(&self.config) {

@@ -41,6 +41,11 @@ impl Key {
         format!("NRT_TRACED_{}", self.name.to_uppercase())
     }
 
+    /// Whether lists, the sample and suggestions have it: all but what only tests set.
+    pub(super) fn is_shown(&self) -> bool {
+        self.section != table::TESTS
+    }
+
     /// The variable that stands for it in programs and in the command line tool too.
     pub(super) fn shared_variable(&self) -> Option<&'static str> {
         match self.name {
@@ -51,9 +56,14 @@ impl Key {
     }
 }
 
-/// All names, in the table's order.
+/// The keys that people are shown, in the table's order.
+pub(super) fn shown() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(|key| key.is_shown())
+}
+
+/// Their names.
 pub(super) fn names() -> Vec<&'static str> {
-    KEYS.iter().map(|key| key.name).collect()
+    shown().map(|key| key.name).collect()
 }
 
 /// The key of this name.
@@ -63,7 +73,7 @@ pub(super) fn find(name: &str) -> Option<&'static Key> {
 
 /// The key that is written almost like this, if there is one.
 pub(super) fn near(name: &str) -> Option<&'static str> {
-    let close = (KEYS.iter()).map(|key| (distance(key.name, name), key.name));
+    let close = shown().map(|key| (distance(key.name, name), key.name));
     close.min().filter(|(far, _)| *far <= 3).map(|(_, key)| key)
 }
 

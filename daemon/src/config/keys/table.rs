@@ -13,7 +13,8 @@ const CAPTURES: &str = "Captures";
 const LIMITS: &str = "Limits that hold whatever users do";
 const HOST: &str = "Host monitor";
 const LOG: &str = "Log";
-const TESTS: &str = "For tests only";
+/// What people are not shown.
+pub(super) const TESTS: &str = "For tests only";
 
 /// All keys. Values are written in this order, so that one may decide what another allows.
 pub(in super::super) const KEYS: [Key; 36] = [
