@@ -12,7 +12,7 @@ use nrt_trace_proto::v1::{
 };
 use serde_json::Value;
 
-use crate::tool::{finish, run, tool};
+use crate::tool::{finish, in_own_mounts, run, tool};
 
 /// When capturing began.
 const T: u64 = 1_796_000_000_000_000_000;
@@ -407,18 +407,11 @@ fn l03_a_small_file_system_is_told_and_left_empty() {
     let script = "mount -t tmpfs -o size=64k tmpfs \"$1\" || exit 99; \
         \"$0\" convert \"$2\" -o \"$1/t.$3\" --to \"$3\"; status=$?; ls -A \"$1\"; exit $status";
     for format in ["json", "pftrace", "csv", "chrome"] {
-        let mut apart = std::process::Command::new("unshare");
-        apart
-            .args(["--map-root-user", "--mount", "sh", "-c", script])
-            .arg(env!("CARGO_BIN_EXE_nrt-tracectl"))
-            .arg(&small)
-            .arg(folder.path("large.nrtt"))
-            .arg(format);
-        let ended = finish(&mut apart);
-        if ended.status == Some(99) || ended.stderr.starts_with("unshare:") {
-            println!("DID NOT RUN: no mount namespace here: {}", ended.stderr);
+        let large = folder.path("large.nrtt");
+        let arguments = [small.as_os_str(), large.as_os_str(), format.as_ref()];
+        let Some(ended) = in_own_mounts(script, &arguments) else {
             return;
-        }
+        };
         ended.one_line(1, &["cannot write", "small/t.", "No space left on device"]);
     }
 }

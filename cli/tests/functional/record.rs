@@ -1,8 +1,10 @@
 //! Recording with real processes. The program records itself: its hidden verb `demo-pump` emits a given number of events.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 use tonic::Status;
@@ -10,7 +12,7 @@ use tonic::Status;
 use crate::fake::{Fake, Script};
 use crate::fetch::parts;
 use crate::place::{PROGRAM, Place, events, runs, signal, spawn, until, wait};
-use crate::tool::{finish, tool};
+use crate::tool::{finish, in_own_mounts, tool};
 
 #[test]
 fn a_command_is_recorded_whole_and_summed_up() {
@@ -265,6 +267,51 @@ fn l03_a_full_disk_is_told_and_the_command_goes_on() {
     );
     assert!(done.exists(), "{ended:?}");
     daemon.shutdown();
+}
+
+/// A folder that takes no file, for root neither; one that is there is protected like the folder.
+#[test]
+fn a_read_only_folder_is_told_before_the_command_runs() {
+    let place = Place::new();
+    let folder = place.path("folder");
+    fs::create_dir(&folder).unwrap();
+    let script = "mount -t tmpfs tmpfs \"$1\" && touch \"$1/old.json\" && mount -o remount,ro \"$1\" || exit 99; \
+        exec \"$0\" --socket \"$1/none\" record -o \"$1/$2\" -- touch \"$3\"";
+    let ran = place.path("ran");
+    for name in ["new.json", "new.nrtt", "old.json"] {
+        let arguments = [folder.as_os_str(), name.as_ref(), ran.as_os_str()];
+        let Some(ended) = in_own_mounts(script, &arguments) else {
+            return;
+        };
+        ended.one_line(1, &["cannot write", name, "Read-only file system"]);
+        assert!(!ran.exists(), "{name}");
+    }
+}
+
+/// A reader that has seen enough ends the trace, not the command, and is no failure of the recording.
+#[test]
+fn l01_the_status_is_the_commands_also_when_nobody_reads_the_trace() {
+    for status in [0, 7] {
+        let place = Place::new();
+        let script = format!("'{PROGRAM}' demo-pump --rate 20000 --threads 1; exit {status}");
+        let mut record = place.record("-".as_ref(), &["--", "sh", "-c", &script]);
+        let mut child = (record.stdout(Stdio::piped()).stderr(Stdio::piped()))
+            .spawn()
+            .unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let mut first = [0];
+        stdout.read_exact(&mut first).unwrap();
+        drop(stdout);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (first, output.status.code()),
+            (*b"{", Some(status)),
+            "{said}"
+        );
+        assert!(!said.contains("error") && !said.contains("panic"), "{said}");
+        assert_eq!(place.names(), Vec::<OsString>::new());
+    }
 }
 
 /// Events that came are in the trace once, however their fetch ended.

@@ -49,6 +49,23 @@ pub(crate) fn finish(command: &mut Command) -> Ended {
     }
 }
 
+/// Runs a shell script in a mount namespace of its own, which is possible for anybody; it ends with 99 where it can't mount.
+/// `None`, and a loud word, where there is no such namespace.
+#[expect(clippy::print_stdout, reason = "what was not run has to be said")]
+pub(crate) fn in_own_mounts(script: &str, arguments: &[&OsStr]) -> Option<Ended> {
+    let mut apart = Command::new("unshare");
+    apart.args(["--map-root-user", "--mount", "sh", "-c", script]);
+    apart
+        .arg(env!("CARGO_BIN_EXE_nrt-tracectl"))
+        .args(arguments);
+    let ended = finish(&mut apart);
+    if ended.status == Some(99) || ended.stderr.starts_with("unshare:") {
+        println!("NOT RUN: no mount namespace here: {}", ended.stderr);
+        return None;
+    }
+    Some(ended)
+}
+
 impl Ended {
     /// Checks that it failed with this status and exactly one line on standard error, which has all of `words`.
     pub(crate) fn one_line(&self, status: i32, words: &[&str]) {
