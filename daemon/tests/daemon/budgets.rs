@@ -66,7 +66,9 @@ fn whoever_gets_no_rings_is_told_what_is_needed_what_is_allowed_and_which_key_it
         a.emit_many(0, 10);
         assert_eq!(host.fetch(fetch()).unwrap().seqs(a.id, 0).len(), 10);
         host.stop("", true).unwrap();
+        let left = b.id;
         b.detach();
+        host.wait_state(left, v1::ProducerState::Detached);
         let answer = host.start(host_run(1024)).unwrap();
         assert!(answer.producers.iter().all(|p| p.armed), "{answer:?}");
         c.wait_heard::<Go>(1);
@@ -174,8 +176,9 @@ fn a_loop_of_attaches_does_not_fill_the_log() {
     // A burst, and a few more each second that it took.
     let lines = daemon.logged("guest").len() + daemon.logged("connection closed").len();
     assert!(lines < ROUNDS, "{lines} lines");
+    // One each time that somebody looks; a slow machine may need several looks for all of them.
     wait_for("a word on what was left out", || {
-        daemon.logged("were left out").len() == 1
+        !daemon.logged("were left out").is_empty()
     });
     let kept = daemon.producers();
     assert!(kept.len() <= 256 + ROUNDS, "{}", kept.len());

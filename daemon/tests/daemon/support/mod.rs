@@ -20,7 +20,7 @@ pub(crate) use random::Random;
 
 /// Waits for `condition`, for a time that only a failure takes.
 pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(100);
     while !condition() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::yield_now();
