@@ -16,6 +16,9 @@ use crate::artifacts::artifacts;
 use crate::host::Host;
 use crate::wait::until;
 
+/// What a daemon says when it serves.
+const READY: &str = "READY=1";
+
 /// The manager.
 #[derive(Debug)]
 pub struct Manager {
@@ -87,9 +90,14 @@ impl Manager {
     ///
     /// If it does not.
     pub fn start_daemon_saying(&self, host: &mut Host, arguments: &[&str], says: Option<usize>) {
+        let ready = self.times_told(READY);
         let (command, sender) = self.handing_over(host, arguments, says);
         host.start_daemon_as(command);
         sender.join().expect("all were sent");
+        // Sockets that were handed over are there, and can be connected to, before it is.
+        until("the daemon to be ready", || {
+            (self.times_told(READY) > ready).then_some(())
+        });
     }
 
     /// Starts the host's daemon with all that is kept, waits until it has ended by itself, and returns its exit status

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::thread;
 
 use nrt_trace_tests::payload::numbers;
-use nrt_trace_tests::{Ended, Host, run};
+use nrt_trace_tests::{Document, Ended, Host, run, until};
 
 /// One line on standard error, nothing on standard output, this status, and each of these words.
 #[track_caller]
@@ -137,8 +137,12 @@ fn an_unwritable_output_loses_nothing() {
         let arguments = ["fetch", "--to", "json", "-o", output];
         assert_told(&host.tracectl(&arguments), 1, words);
     }
+    let fetched = until("the daemon to see that the last fetch is gone", || {
+        let fetched = host.tracectl(&["fetch", "-o", "-"]);
+        (fetched.code() == Some(0)).then_some(fetched)
+    });
     assert_eq!(
-        numbers(&host.fetch().events)[&0],
+        numbers(&Document::parse(&fetched.stdout).events)[&0],
         (1..=5000).collect::<Vec<_>>()
     );
 }

@@ -99,9 +99,8 @@ fn a_program_survives_the_daemons_death_and_attaches_to_the_next() {
     host.wait_daemon();
     probe.ask("go");
     host.start_daemon(&[]);
-    until("the probe to attach again", || {
-        host.attached().contains(&probe.pid()).then_some(())
-    });
+    // In the list it is before it is back.
+    host.until_state(probe.pid(), "capturing");
     probe.ask("go");
     assert_eq!(
         numbers(&host.fetch().events)[&0],
