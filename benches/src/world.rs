@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -52,6 +52,12 @@ impl Worker {
             Ok(numbers) => Ok(numbers),
             Err(_) => bail!("{N} numbers in {line:?}"),
         }
+    }
+
+    /// Says something to it: a line without a word.
+    pub(crate) fn nudge(&mut self) -> Result<()> {
+        let stdin = self.stdin.as_mut().context("its input is closed")?;
+        Ok(stdin.write_all(b"\n")?)
     }
 
     /// Lets it come to its end.

@@ -54,10 +54,15 @@ pub fn emit_raw_with_seq(
     record_with_seq(trace_type, phase, nc, tracking_id, data, gate, nrta_seq_id)
 }
 
-/// The gate words, for the C header's inline gate: word `nc` has a bit for each enabled type.
-#[inline]
+/// Where the address of the control page stands, for the C header's inline gate, which loads it and then a word of it.
 #[must_use]
-pub fn gate_words() -> &'static [ReadWord; MAX_NCS] {
+pub const fn control_page() -> *const *const u64 {
+    CONTROL.place()
+}
+
+/// The gate words: word `nc` has a bit for each enabled type.
+#[inline]
+fn gate_words() -> &'static [ReadWord; MAX_NCS] {
     CONTROL.words_at::<{ control::GATES }, MAX_NCS>()
 }
 

@@ -58,7 +58,7 @@ mod session;
 mod span;
 mod tracer;
 
-pub use emit::{emit_raw, emit_raw_with_seq, gate_words};
+pub use emit::{control_page, emit_raw, emit_raw_with_seq};
 pub use event::{Event, StringId, TrackingId};
 pub use host_stats::{HostStats, HostStatsError, HostTick, host_stats};
 pub use names::intern_bytes;

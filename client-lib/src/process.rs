@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nrt_trace_shm::clock::realtime_ns;
-use nrt_trace_shm::page::{MappedPage, WipedOnFork};
+use nrt_trace_shm::page::{MappedPage, Places, WipedOnFork};
 use nrt_trace_shm::publish::Published;
 
 use crate::names::SharedNames;
@@ -11,7 +11,8 @@ use crate::own;
 use crate::segment::Segment;
 
 /// The control page; zeros (every gate closed) while there is no daemon.
-pub(crate) static CONTROL: MappedPage = MappedPage::new();
+pub(crate) static CONTROL: MappedPage = MappedPage::new(&CONTROL_PLACES);
+static CONTROL_PLACES: Places = Places::new();
 
 /// What belongs to this process as it is attached now: its instance and status, its segment and names. Zeros in a forked
 /// child, so that it can't write its parent's rings. One static, so that emit asks for one address.

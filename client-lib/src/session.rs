@@ -192,7 +192,7 @@ impl Kept {
         let since = *self.alone_since.get_or_insert(now);
         if now.duration_since(since) >= self.orphan_keep && process::instance() != 0 {
             log::write(log::WARN, "no daemon came back: capturing stops");
-            let _left = CONTROL.clear();
+            CONTROL.clear();
             self.retire_segment();
         }
         self.tick();

@@ -40,13 +40,14 @@ def _load():
     library.nrt_sys_trace_capture_intern_string.argtypes = [ctypes.c_uint32, ctypes.c_char_p]
     library.nrt_trace_wait_armed.restype = ctypes.c_bool
     library.nrt_trace_wait_armed.argtypes = [ctypes.c_uint32]
-    library.nrt_trace_gates.restype = ctypes.POINTER(ctypes.c_uint64)
-    library.nrt_trace_gates.argtypes = []
+    library.nrt_trace_page.restype = ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64))
+    library.nrt_trace_page.argtypes = []
     return library
 
 
 _library = _load()
-_gates = _library.nrt_trace_gates() if _library else None
+_page = _library.nrt_trace_page() if _library else None
+_GATES = 256  # the word of its first gate
 
 
 def available():
@@ -56,7 +57,7 @@ def available():
 
 def enabled(nc=0, kind=GENERIC):
     """Whether an event of this kind on this NeuronCore would be recorded now."""
-    return _gates is not None and bool(_gates[nc if nc < 256 else 0] >> kind & 1)
+    return _page is not None and bool(_page[0][_GATES + (nc if nc < 256 else 0)] >> kind & 1)
 
 
 def wait_armed(milliseconds):

@@ -48,9 +48,9 @@
 #define nrt_sys_trace_start nrt_trace_sys_trace_start
 #define nrt_sys_trace_stop nrt_trace_sys_trace_stop
 #define nrt_sys_trace_total_event_count nrt_trace_sys_trace_total_event_count
-#define nrt_trace_gates nrt_trace_trace_gates
 #define nrt_trace_host_stats_free nrt_trace_trace_host_stats_free
 #define nrt_trace_host_stats_get nrt_trace_trace_host_stats_get
+#define nrt_trace_page nrt_trace_trace_page
 #define nrt_trace_set_log_callback nrt_trace_trace_set_log_callback
 #define nrt_trace_wait_armed nrt_trace_trace_wait_armed
 

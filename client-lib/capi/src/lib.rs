@@ -26,7 +26,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
 use std::time::Duration;
 
-use nrt_trace_client::{Options, Tracer, emit_raw, emit_raw_with_seq, gate_words, intern_bytes};
+use nrt_trace_client::{Options, Tracer, control_page, emit_raw, emit_raw_with_seq, intern_bytes};
 
 /// The 40-byte payload union of an event, `nrt_sys_trace_event_data_t`.
 #[derive(Clone, Copy, Debug)]
@@ -114,10 +114,13 @@ pub unsafe extern "C" fn nrt_sys_trace_new_event_with_seq(
     )
 }
 
-/// The gates, for the header's inline `nrt_trace_enabled`: 256 words at one address.
+// The header's NRT_TRACE_GATES.
+const _: () = assert!(nrt_trace_abi::layout::control::GATES == 256);
+
+/// Where the address of the control page stands, for the header's inline `nrt_trace_enabled`.
 #[unsafe(no_mangle)]
-pub extern "C" fn nrt_trace_gates() -> *const u64 {
-    gate_words().as_ptr().cast()
+pub extern "C" fn nrt_trace_page() -> *const *const u64 {
+    control_page()
 }
 
 /// Interns a name; 0 for null or bytes that are not UTF-8.

@@ -97,8 +97,7 @@ impl Embedded {
             // A thread that is stopped inside an emit keeps it: it is leaked.
             drop(old.reclaim(Instant::now() + LEAVE));
         }
-        // It may stay: its gates are closed for good.
-        let _stays = CONTROL.clear();
+        CONTROL.clear();
         process::release_embedded();
     }
 }

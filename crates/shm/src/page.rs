@@ -1,9 +1,9 @@
-//! Pages of the program's own image with a special fate: one over which a file is mapped, one that fork wipes.
+//! Pages of the program's own image with a special fate: some over which files are mapped, one that fork wipes.
 //!
-//! Both are statics, so their address is fixed before anything runs and emit reaches them without a pointer.
+//! All are statics, so that they are there before anything runs and emit reaches them without asking whether they are.
 
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
@@ -12,22 +12,27 @@ use crate::{ReadWord, ShmError};
 /// Words of a [`MappedPage`].
 pub const WORDS: usize = 512;
 
-const BYTES: usize = WORDS * size_of::<u64>();
-
-/// A page that reads as zeros until a file is mapped over it, at the same address.
-///
-/// Swapping what is mapped is one system call that the kernel makes atomic towards page faults: a thread that reads the
-/// page meanwhile sees words of the old or of the new file, never a hole. So emit may look at the page at any time,
-/// without being counted as inside, and the header's inline gate can read it directly.
+/// The places of a [`MappedPage`]: one that reads zeros for good, and two that files are mapped over in turn.
 #[derive(Debug)]
 #[cfg_attr(target_arch = "aarch64", repr(C, align(65536)))]
 #[cfg_attr(not(target_arch = "aarch64"), repr(C, align(4096)))]
-pub struct MappedPage {
-    words: [ReadWord; WORDS],
+struct Place([ReadWord; WORDS]);
+
+impl Place {
+    const fn new() -> Self {
+        Self([const { ReadWord::zero() }; WORDS])
+    }
 }
 
-impl MappedPage {
-    /// A page of zeros. Meant for a `static`.
+/// The pages that a [`MappedPage`] turns between. Meant for a `static`.
+#[derive(Debug)]
+pub struct Places {
+    zeros: Place,
+    files: [Place; 2],
+}
+
+impl Places {
+    /// Pages of zeros.
     #[expect(
         clippy::new_without_default,
         reason = "a const constructor for statics"
@@ -35,15 +40,49 @@ impl MappedPage {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            words: [const { ReadWord::zero() }; WORDS],
+            zeros: Place::new(),
+            files: [const { Place::new() }; 2],
+        }
+    }
+}
+
+/// A page that reads as zeros until a file takes its place; files can take each other's place at any time.
+///
+/// A thread that reads the page meanwhile sees words of the old or of the new file, never a hole, and never waits: the next
+/// file is mapped, with its page table entry, where nobody looks, and then one store of a pointer has it looked at. (To map
+/// it over the old one would be atomic too, but whoever reads the page in that moment takes a fault and sleeps until the
+/// kernel has done with the mapping.) So emit may look at the page at any time, without being counted as inside. That costs
+/// one more load, of a line that nobody writes.
+///
+/// There are two places for files. Who took the pointer and was stopped, over a whole replacement and into the middle of the
+/// next, may yet find his page being replaced: he sees words of the one or the other, and waits that once.
+#[derive(Debug)]
+#[repr(align(128))] // a line of its own: it is read by every emit, and its neighbours may be written
+pub struct MappedPage {
+    /// One of the places.
+    current: AtomicPtr<Place>,
+    places: &'static Places,
+}
+
+impl MappedPage {
+    /// A page of zeros. Meant for a `static`.
+    #[must_use]
+    pub const fn new(places: &'static Places) -> Self {
+        Self {
+            current: AtomicPtr::new((&raw const places.zeros).cast_mut()),
+            places,
         }
     }
 
-    /// The words that are mapped there at the moment.
+    /// The words that are there at the moment.
     #[inline]
     #[must_use]
     pub fn words(&'static self) -> &'static [ReadWord; WORDS] {
-        &self.words
+        // SYNC(page): pairs with the store in `look_at`, so that the file's words are read after it was mapped.
+        let place = self.current.load(Ordering::Acquire);
+        // SAFETY: `current` is only ever set to a place of `self.places`, which is static. All of a place is ReadWords, of
+        // which any value is valid and which are only loaded, so that a file may take its place meanwhile.
+        unsafe { &(*place).0 }
     }
 
     /// `N` words from word `FROM` on.
@@ -51,56 +90,58 @@ impl MappedPage {
     #[must_use]
     pub fn words_at<const FROM: usize, const N: usize>(&'static self) -> &'static [ReadWord; N] {
         const { assert!(FROM + N <= WORDS, "beyond the page") }
-        self.words[FROM..]
+        self.words()[FROM..]
             .first_chunk()
             .expect("asserted when it was compiled")
     }
 
-    /// Maps the first page of `fd` over this page, read-only. The caller has checked size and seals.
+    /// Where the address of the words stands, for readers in other languages: they load it each time, then the word.
+    #[must_use]
+    pub const fn place(&'static self) -> *const *const u64 {
+        (&raw const self.current).cast()
+    }
+
+    /// Puts the first page of `fd` in place, read-only. The caller has checked size and seals, and is the only one to do so.
     ///
     /// # Errors
     /// The file can't be mapped; the page is as it was.
     pub fn map(&'static self, fd: impl AsFd) -> Result<(), ShmError> {
-        self.replace(Some(fd.as_fd()))
+        let current: *const Place = self.current.load(Ordering::Relaxed);
+        let [first, second] = &self.places.files;
+        let next = if std::ptr::eq(current, first) {
+            second
+        } else {
+            first
+        };
+        let at = std::ptr::from_ref(next).cast_mut().cast();
+        // SAFETY: `at` is the start of an object of a static that is aligned to the largest page size of this architecture
+        // and takes whole pages, so MAP_FIXED replaces this object and nothing else. All of it is ReadWords (atomic, any
+        // value valid, only ever loaded), so that its contents may change and become read-only at any time, even under a
+        // reader, and even if two threads came here at once.
+        unsafe {
+            rustix::mm::mmap(
+                at,
+                size_of::<Place>(),
+                ProtFlags::READ,
+                MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE,
+                fd.as_fd(),
+                0,
+            )
+        }
+        .map_err(ShmError::os("map the control page"))?;
+        self.look_at(next);
+        Ok(())
     }
 
     /// Puts zeros there again.
-    ///
-    /// # Errors
-    /// No memory for a mapping; the page is as it was.
-    pub fn clear(&'static self) -> Result<(), ShmError> {
-        self.replace(None)
+    pub fn clear(&'static self) {
+        self.look_at(&self.places.zeros);
     }
 
-    fn replace(&'static self, fd: Option<BorrowedFd<'_>>) -> Result<(), ShmError> {
-        let at = (&raw const self.words).cast_mut().cast();
-        let result = match fd {
-            // SAFETY: `at` is the start of a static that is aligned to the largest page size of this architecture and
-            // takes whole pages, so MAP_FIXED replaces this object and nothing else. All of it is ReadWords (atomic,
-            // any value valid, only ever loaded), so that its contents may change and become read-only at any time.
-            Some(fd) => unsafe {
-                rustix::mm::mmap(
-                    at,
-                    BYTES,
-                    ProtFlags::READ,
-                    MapFlags::SHARED | MapFlags::FIXED,
-                    fd,
-                    0,
-                )
-            },
-            // SAFETY: as above, with zero-filled memory.
-            None => unsafe {
-                rustix::mm::mmap_anonymous(
-                    at,
-                    BYTES,
-                    ProtFlags::READ,
-                    MapFlags::PRIVATE | MapFlags::FIXED,
-                )
-            },
-        };
-        result
-            .map(|_| ())
-            .map_err(ShmError::os("map the control page"))
+    fn look_at(&'static self, place: &'static Place) {
+        // SYNC(page): after the mapping.
+        self.current
+            .store(std::ptr::from_ref(place).cast_mut(), Ordering::Release);
     }
 }
 
@@ -160,34 +201,43 @@ impl<T: ZeroAnyTime> WipedOnFork<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
+    use nrt_trace_abi::layout::control::PRODUCER_ID;
 
     use super::*;
     use crate::child::in_child;
     use crate::control::ControlPage;
 
     #[test]
-    fn a_file_appears_at_the_pages_address_and_goes_again() {
-        static PAGE: MappedPage = MappedPage::new();
+    fn a_file_takes_its_place_and_goes_again() {
+        static PLACES: Places = Places::new();
+        static PAGE: MappedPage = MappedPage::new(&PLACES);
+        const GATE: usize = nrt_trace_abi::layout::control::GATES + 255;
         assert!(PAGE.words().iter().all(|word| word.get() == 0));
-        let (control, fd) = ControlPage::create(7).unwrap();
-        PAGE.map(&fd).unwrap();
-        assert_eq!(
-            PAGE.words()[nrt_trace_abi::layout::control::PRODUCER_ID].get(),
-            7
-        );
-        let mut gates = [0; 256];
-        gates[255] = 5;
-        control.set_gates(&gates);
-        assert_eq!(PAGE.words()[511].get(), 5);
-        PAGE.clear().unwrap();
-        assert!(PAGE.words().iter().all(|word| word.get() == 0));
+        for round in 1..6 {
+            let (control, fd) = ControlPage::create(round).unwrap();
+            PAGE.map(&fd).unwrap();
+            let words = PAGE.words();
+            assert_eq!(words[PRODUCER_ID].get(), u64::from(round));
+            let mut gates = [0; 256];
+            gates[255] = 5;
+            control.set_gates(&gates);
+            assert_eq!(words[GATE].get(), 5);
+            assert_eq!(PAGE.words_at::<GATE, 1>()[0].get(), 5);
+            let (_later, later_fd) = ControlPage::create(round + 10).unwrap();
+            PAGE.map(&later_fd).unwrap();
+            assert_eq!(words[GATE].get(), 5, "whoever looked at it still does");
+            if round % 2 == 0 {
+                PAGE.clear();
+                assert!(PAGE.words().iter().all(|word| word.get() == 0));
+            }
+        }
     }
 
-    /// Reads of the page while it is swapped all the time: old or new words, never a fault, never anything else.
+    /// Reads of the page while it is replaced all the time: old or new words, never a fault, never anything else.
     #[test]
-    fn a_page_can_be_read_while_it_is_swapped() {
-        static PAGE: MappedPage = MappedPage::new();
+    fn a_page_can_be_read_while_it_is_replaced() {
+        static PLACES: Places = Places::new();
+        static PAGE: MappedPage = MappedPage::new(&PLACES);
         let pages: Vec<_> = (1..3).map(|id| ControlPage::create(id).unwrap()).collect();
         PAGE.map(&pages[0].1).unwrap();
         std::thread::scope(|scope| {
@@ -197,10 +247,38 @@ mod tests {
                 }
             });
             while !swapper.is_finished() {
-                let id = PAGE.words()[nrt_trace_abi::layout::control::PRODUCER_ID].get();
+                let id = PAGE.words()[PRODUCER_ID].get();
                 assert!((1..3).contains(&id), "{id}");
             }
         });
+    }
+
+    /// Replacing the page is not noticed: the reader takes no fault, so that there is nothing for it to wait for.
+    #[test]
+    fn who_reads_a_page_takes_no_fault_when_it_is_replaced() {
+        static PLACES: Places = Places::new();
+        static PAGE: MappedPage = MappedPage::new(&PLACES);
+        let pages: Vec<_> = (1..3).map(|id| ControlPage::create(id).unwrap()).collect();
+        // The first of each place touches the page tables; what is measured is the rest.
+        for (_page, fd) in &pages {
+            PAGE.map(fd).unwrap();
+        }
+        let mut faults = 0;
+        for n in 0..100 {
+            PAGE.map(&pages[n % 2].1).unwrap();
+            let before = minor_faults();
+            let id = PAGE.words()[PRODUCER_ID].get();
+            faults += minor_faults() - before;
+            assert_eq!(id, n as u64 % 2 + 1);
+        }
+        assert!(faults < 10, "{faults} faults in 100 readings");
+    }
+
+    /// Page faults of this thread that the kernel settled without a disk.
+    fn minor_faults() -> u64 {
+        let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+        let after_name = stat.rsplit_once(") ").unwrap().1;
+        after_name.split(' ').nth(7).unwrap().parse().unwrap()
     }
 
     #[test]

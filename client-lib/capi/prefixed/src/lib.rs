@@ -82,7 +82,7 @@ forward! {
 }
 
 forward_safe! {
-    nrt_trace_trace_gates = nrt_trace::nrt_trace_gates: () -> *const u64;
+    nrt_trace_trace_page = nrt_trace::nrt_trace_page: () -> *const *const u64;
     nrt_trace_trace_wait_armed = nrt_trace::nrt_trace_wait_armed: (timeout_ms: u32) -> bool;
     nrt_trace_sys_trace_ring_size = drain::nrt_sys_trace_ring_size: () -> usize;
     nrt_trace_sys_trace_total_event_count = drain::nrt_sys_trace_total_event_count: () -> u64;

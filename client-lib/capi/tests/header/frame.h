@@ -73,11 +73,15 @@ uint64_t nrt_sys_trace_new_event_with_seq(nrt_sys_trace_event_type_t type, nrt_s
  */
 uint64_t nrt_sys_trace_capture_intern_string(uint32_t nc_idx, const char *s);
 
+/** The first gate of the page that nrt_trace_page tells. */
+#define NRT_TRACE_GATES 256
+
 /**
- * The library's gates: word nc has bit t set while events of type t on NeuronCore nc are recorded. 256 words, read-only,
- * at one address for the life of the process; the daemon changes them at any moment. nrt_trace_enabled reads them.
+ * Where the address of the page with the library's gates stands, for the life of the process. The page has 512 words: word
+ * NRT_TRACE_GATES + nc has bit t set while events of type t on NeuronCore nc are recorded. The daemon changes its words, and
+ * the library its address, at any moment: read the address anew for each look. nrt_trace_enabled does.
  */
-const volatile uint64_t *nrt_trace_gates(void);
+const uint64_t *const *nrt_trace_page(void);
 
 /** Waits at most timeout_ms until events of this process are recorded; true if they are. Not for signal handlers. */
 bool nrt_trace_wait_armed(uint32_t timeout_ms);
@@ -102,20 +106,22 @@ typedef void (*nrt_trace_log_callback_t)(nrt_trace_log_level_t level, const char
 void nrt_trace_set_log_callback(nrt_trace_log_callback_t callback, void *user);
 
 /**
- * True while an event of this type on this NeuronCore would be recorded: a load and a test, without a call, so that what
- * an event's payload takes to gather can be left out.
+ * True while an event of this type on this NeuronCore would be recorded: a few loads and a test, without a call, so
+ * that what an event's payload takes to gather can be left out.
  */
 static inline bool nrt_trace_enabled(nrt_sys_trace_event_type_t type, uint32_t nc_idx) {
-    static const volatile uint64_t *gates;
-    const volatile uint64_t *words = __atomic_load_n(&gates, __ATOMIC_RELAXED);
-    if (__builtin_expect(!words, 0)) {
-        words = nrt_trace_gates();
-        __atomic_store_n(&gates, words, __ATOMIC_RELAXED);
+    static const uint64_t *const *place;
+    const uint64_t *const *page = __atomic_load_n(&place, __ATOMIC_RELAXED);
+    if (__builtin_expect(!page, 0)) {
+        page = nrt_trace_page();
+        __atomic_store_n(&place, page, __ATOMIC_RELAXED);
     }
-    return (uint32_t)type < NRT_SYS_TRACE_EVENT_TYPE_COUNT && (words[nc_idx < 256 ? nc_idx : 0] >> (uint32_t)type & 1) != 0;
+    const uint64_t *gates = __atomic_load_n(page, __ATOMIC_ACQUIRE) + NRT_TRACE_GATES;
+    return (uint32_t)type < NRT_SYS_TRACE_EVENT_TYPE_COUNT &&
+           (__atomic_load_n(&gates[nc_idx < 256 ? nc_idx : 0], __ATOMIC_RELAXED) >> (uint32_t)type & 1) != 0;
 }
 
-/** nrt_sys_trace_new_event behind the inline gate: what nobody wants costs a load and a test. */
+/** nrt_sys_trace_new_event behind the inline gate: what nobody wants costs a few loads and a test. */
 static inline uint64_t nrt_trace_event(nrt_sys_trace_event_type_t type, nrt_sys_trace_event_phase_t phase,
                                        uint32_t nc_idx, uint64_t tracking_id, const nrt_sys_trace_event_data_t *data) {
     return nrt_trace_enabled(type, nc_idx) ? nrt_sys_trace_new_event(type, phase, nc_idx, tracking_id, data) : 0;
