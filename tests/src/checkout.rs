@@ -12,7 +12,7 @@ use crate::artifacts::artifacts;
 use crate::host::Host;
 
 /// What of the workspace is in the tree.
-const LINKED: [&str; 4] = ["Makefile", "client-lib", "examples", "systemd"];
+const LINKED: [&str; 5] = ["Makefile", "client-lib", "examples", "proto", "systemd"];
 
 /// A tree in a host's folder.
 #[derive(Debug)]

@@ -24,6 +24,11 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::panic, reason = "a harness fails a test by panicking")]
 
+/// Compiled and run by `cargo test`: the README's program in Rust.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+pub struct Readme;
+
 pub mod artifacts;
 pub mod checkout;
 pub mod compile;

@@ -15,6 +15,7 @@ use std::process::Command;
 use nrt_trace_tests::{Host, Running, artifacts};
 use serde_json::{Value, json};
 
+mod examples;
 mod large;
 mod reflection;
 

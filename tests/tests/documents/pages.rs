@@ -4,22 +4,41 @@
 //! `…` is shown; what varies has to be replaced by `…` by hand.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use nrt_trace_tests::checkout::Checkout;
 use nrt_trace_tests::page::{Page, Step, agrees};
-use nrt_trace_tests::{Host, artifacts, run};
+use nrt_trace_tests::{Host, PATIENT, artifacts, run};
+
+/// Pages whose commands are run, each by a test below. Why a block of them is not run stands at the block.
+const FOLLOWED: [&str; 11] = [
+    "README.md",
+    "docs/api.md",
+    "docs/commands.md",
+    "docs/configuration.md",
+    "docs/formats.md",
+    "docs/host-monitor.md",
+    "docs/install.md",
+    "docs/operations.md",
+    "docs/quick-start.md",
+    "docs/security.md",
+    "docs/troubleshooting.md",
+];
 
 /// Follows a page from top to bottom in one shell, in a folder that is a source tree after a build, with the programs in
-/// the path and `./train` for the user's own program.
+/// the path and `./train`, unless there is one, for the user's own program.
 #[expect(clippy::print_stdout, reason = "what was not run has to be said")]
 fn follow(name: &str, host: &Host) {
+    assert!(FOLLOWED.contains(&name), "{name} is not listed");
     let checkout = Checkout::new(host);
-    let path = artifacts().workspace.join(name);
+    let workspace = &artifacts().workspace;
+    let path = workspace.join(name);
     let page = Page::read(&path);
     assert!(!page.steps.is_empty(), "{name} has no commands");
-    symlink(&artifacts().workload, host.path("train")).unwrap();
+    if !host.path("train").exists() {
+        symlink(&artifacts().workload, host.path("train")).unwrap();
+    }
     let notes = host.path(".steps");
     fs::create_dir(&notes).unwrap();
 
@@ -30,9 +49,10 @@ fn follow(name: &str, host: &Host) {
     shell.env("PATH", format!("{}:{search}", built.display()));
     shell
         .env("HOME", host.path(""))
+        .env("PYTHONPATH", workspace.join("target/clients/python"))
         .env("LC_ALL", "C.UTF-8")
         .env("TERM", "dumb");
-    shell.args(["--norc", "-c", &script(&page.steps, &notes)]);
+    shell.args(["--norc", "-c", &script(&page.steps, &notes, host)]);
     let _ended = run(shell);
 
     let mut wrong = Vec::new();
@@ -75,13 +95,14 @@ fn follow(name: &str, host: &Host) {
 }
 
 /// The page as a script that notes what each command prints and how it ends.
-fn script(steps: &[Step], notes: &Path) -> String {
+fn script(steps: &[Step], notes: &Path, host: &Host) -> String {
     let notes = notes.display();
+    let sockets = host.path("").display().to_string();
     let mut script = String::from("exec </dev/null\n");
     for (number, step) in steps.iter().enumerate() {
         fs::write(
             format!("{notes}/{number}.sh"),
-            format!("{}\n", step.command),
+            step.command.replace("/run/nrt-trace/", &sockets) + "\n",
         )
         .unwrap();
         script.push_str(&format!(
@@ -123,6 +144,65 @@ fn replace(text: &mut String, step: &Step, printed: &str) {
     all.extend(printed.trim_end().lines());
     all.extend(&lines[first + shown..]);
     *text = all.join("\n") + "\n";
+}
+
+/// For pages that give the user's own program no sizes: one that takes no time, whatever it is told.
+fn short_train(host: &Host) {
+    let workload = artifacts().workload.display();
+    let text =
+        format!("#!/bin/sh\nexec {workload} --processes 2 --threads 1 --steps 5 --size 16\n");
+    fs::write(host.path("train"), text).unwrap();
+    fs::set_permissions(host.path("train"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn readme() {
+    let host = Host::with_daemon();
+    short_train(&host);
+    follow("README.md", &host);
+}
+
+#[test]
+fn api() {
+    let mut host = Host::new();
+    let metrics = host.path("metrics.sock").display().to_string();
+    let config = host.path("config.toml");
+    fs::write(&config, format!("{PATIENT}metrics_socket = {metrics:?}\n")).unwrap();
+    host.start_daemon(&["--config", config.to_str().unwrap()]);
+    follow("docs/api.md", &host);
+}
+
+#[test]
+fn configuration() {
+    follow("docs/configuration.md", &Host::new());
+}
+
+#[test]
+fn formats() {
+    let host = Host::new();
+    short_train(&host);
+    follow("docs/formats.md", &host);
+}
+
+#[test]
+fn host_monitor() {
+    let host = Host::with_daemon();
+    short_train(&host);
+    follow("docs/host-monitor.md", &host);
+}
+
+/// No page has commands that nobody runs.
+#[test]
+fn every_page_with_commands_is_followed() {
+    let root = &artifacts().workspace;
+    let docs = fs::read_dir(root.join("docs")).unwrap();
+    let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
+    let others = ["README.md", "CONTRIBUTING.md"].map(str::to_owned);
+    let mut found: Vec<String> = (docs.chain(others))
+        .filter(|name| name.ends_with(".md") && !Page::read(&root.join(name)).steps.is_empty())
+        .collect();
+    found.sort();
+    assert_eq!(found, FOLLOWED);
 }
 
 #[test]
