@@ -26,6 +26,9 @@ const FOLLOWED: [&str; 11] = [
     "docs/troubleshooting.md",
 ];
 
+/// The page whose programs are those that it installs: none is in the path before.
+const INSTALLS: &str = "docs/install.md";
+
 /// Follows a page from top to bottom in one shell, in a folder that is a source tree after a build, with the programs in
 /// the path and `./train`, unless there is one, for the user's own program.
 #[expect(clippy::print_stdout, reason = "what was not run has to be said")]
@@ -44,9 +47,10 @@ fn follow(name: &str, host: &Host) {
 
     let mut shell = host.command("bash");
     checkout.prepare(&mut shell);
-    let built = checkout.built();
-    let search = std::env::var("PATH").unwrap();
-    shell.env("PATH", format!("{}:{search}", built.display()));
+    if name != INSTALLS {
+        let search = std::env::var("PATH").unwrap();
+        shell.env("PATH", format!("{}:{search}", checkout.built().display()));
+    }
     shell
         .env("HOME", host.path(""))
         .env("PYTHONPATH", workspace.join("target/clients/python"))
@@ -205,9 +209,36 @@ fn every_page_with_commands_is_followed() {
     assert_eq!(found, FOLLOWED);
 }
 
+/// From `make install` over socket activation to a trace of a workload. Programs and libraries are not compiled here: `make`
+/// finds them in `target/release`, as after `make`, but they are those of this test run, of its profile. Everything from there
+/// on is the page's: what is installed where, the daemon that the first connection starts, the compiler's flags, the library
+/// that the program loads, and the tool in the path.
 #[test]
 fn install() {
-    follow("docs/install.md", &Host::new());
+    follow(INSTALLS, &Host::new());
+}
+
+/// The page promises five, and that what was installed is what is used.
+#[test]
+fn from_the_sources_to_a_trace_in_five_commands() {
+    let text = fs::read_to_string(artifacts().workspace.join(INSTALLS)).unwrap();
+    let (_, rest) = text.split_once("in five commands").unwrap();
+    let (_, block) = rest.split_once("```console\n").unwrap();
+    let (block, _) = block.split_once("\n```").unwrap();
+    let page = Page::parse(&format!("```console\n{block}\n```\n"));
+    let commands: Vec<&str> = (page.steps.iter())
+        .map(|step| step.command.split(' ').next().unwrap())
+        .collect();
+    let wanted = [
+        "make",
+        "systemd-socket-activate",
+        "cc",
+        "nrt-tracectl",
+        "nrt-tracectl",
+    ];
+    assert_eq!(commands, wanted);
+    assert!(page.steps[1].command.contains("stage/usr/bin/nrt-traced"));
+    assert!(!block.contains("target/"), "{block}");
 }
 
 #[test]
