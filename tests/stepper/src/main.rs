@@ -40,6 +40,9 @@ enum Command {
         /// At which time that it passes the step
         #[arg(long, default_value_t = 1)]
         pass: u32,
+        /// Passes count from the moment on at which there is this file
+        #[arg(long)]
+        from: Option<PathBuf>,
         /// In place of killing itself, the thread makes this file, and goes on when it is gone
         #[arg(long)]
         rest: Option<PathBuf>,
@@ -66,10 +69,11 @@ fn run(command: Command) -> io::Result<()> {
         Command::Daemon {
             at,
             pass,
+            from,
             rest,
             flags,
         } => {
-            trap::end_at(at, pass, rest);
+            trap::end_at(at, pass, from, rest);
             service::run(&flags).map_err(io::Error::other)
         }
         Command::Labels => {

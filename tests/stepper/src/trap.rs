@@ -138,23 +138,26 @@ fn hook(label: &'static str) {
 struct End {
     label: String,
     passes_left: AtomicU32,
+    from: Option<PathBuf>,
     rest: Option<PathBuf>,
 }
 
 static END: OnceLock<End> = OnceLock::new();
 
-/// Has the process kill itself at its `pass`-th time at `label`; or the thread rest there, for as long as the file
-/// `rest`, which it makes, exists.
-pub(crate) fn end_at(label: String, pass: u32, rest: Option<PathBuf>) {
+/// Has the process kill itself at its `pass`-th time at `label`, counted while the file `from` exists; or the thread rest there,
+/// for as long as the file `rest`, which it makes, exists.
+pub(crate) fn end_at(label: String, pass: u32, from: Option<PathBuf>, rest: Option<PathBuf>) {
     let passes_left = AtomicU32::new(pass);
     END.get_or_init(|| End {
         label,
         passes_left,
+        from,
         rest,
     });
     step::set_hook(|label| {
         if let Some(end) = END.get()
             && end.label == label
+            && end.from.as_ref().is_none_or(|file| file.exists())
             && end.passes_left.fetch_sub(1, Ordering::Relaxed) == 1
         {
             match &end.rest {

@@ -10,6 +10,7 @@
 //! | `gate` | a thread stops between its look at the gate and its claim |
 //! | `background` | the background thread stops: attach, arm, disarm |
 //! | `daemon` | the daemon is killed at every step of its own |
+//! | `recording` | the daemon is killed in the commit of a recording, which goes on with the next one |
 //! | `reader` | the daemon stops in the middle of a copy |
 //! | `random` | no label: everybody at full speed, and a kill at some moment |
 //! | `leftovers` | what killed processes leave in the daemon: nothing but events |
@@ -33,6 +34,7 @@ mod one;
 mod pairs;
 mod random;
 mod reader;
+mod recording;
 mod ring;
 mod spec;
 mod table;
