@@ -273,14 +273,22 @@ fn read_clock(inside: &Inside) -> Option<ClockParams> {
         // SYNC(clock-reuse): if a word above belongs to a later filling of the copy, the selector has moved.
         fence(Ordering::Acquire);
         if page[control::CLOCK_SELECT].get() == selector {
-            let params = ClockParams {
+            let line = ClockParams {
                 base_tsc,
                 base_ns,
                 mult,
+            };
+            // One daemon's lines join. The next daemon's may lie a little behind where the thread has got to with the last
+            // one, which nobody has corrected meanwhile.
+            let params = match inside.last_clock() {
+                Some((last, earlier)) if control::is_of_another_page(last, selector) => {
+                    line.not_before(&earlier, clock::tsc())
+                }
+                _ => line,
             };
             inside.keep_clock(selector, params);
             return Some(params);
         }
     }
-    inside.last_clock()
+    inside.last_clock().map(|(_, line)| line)
 }

@@ -1,5 +1,5 @@
 //! Event times, whatever the daemon does with the clock: a daemon that this test plays stops in the middle of an update,
-//! updates without a pause, lets a minute pass, or says that the counter must not be used.
+//! updates without a pause, lets a minute pass, is replaced by one whose clock is behind, or says that the counter must not be used.
 //!
 //! Every event carries what the test's own clock said right before it, and the next event's word is the bound above. An
 //! error is what lies outside of the two: a thread that is taken off its CPU in between widens the bounds, and is not
@@ -51,21 +51,34 @@ struct Daemon {
 }
 
 impl Daemon {
-    /// Welcomes the next program with this page, and arms it.
-    fn accept(listener: &OwnedFd, page: &OwnedFd) -> Self {
+    /// Welcomes the next program with this page.
+    fn welcome(listener: &OwnedFd, page: &OwnedFd, run_follows: u32) -> (OwnedFd, StringReader) {
         let fd = poll(|| socket::accept(listener).ok());
         let _hello: Hello = receive(&fd);
         let (names, names_fd) = StringReader::create(strings::DEFAULT_BYTES).unwrap();
         let welcome = Welcome {
             header: Welcome::header(),
             producer_id: 1,
-            run_follows: 1,
+            run_follows,
             orphan_keep_s: 600,
             reserved: 0,
             string_bytes: strings::DEFAULT_BYTES,
         };
         let files = [page.as_fd(), names_fd.as_fd()];
         socket::send(&fd, welcome.as_bytes(), &files).unwrap();
+        (fd, names)
+    }
+
+    /// Takes the place of this one, as the next daemon, with this page.
+    fn restart(&mut self, listener: &OwnedFd, page: &OwnedFd) {
+        // The library comes back when its connection has ended.
+        self.fd = memfd::create("nothing", 4096).unwrap();
+        (self.fd, self._names) = Self::welcome(listener, page, Welcome::RUN_GOES_ON);
+    }
+
+    /// Welcomes the next program with this page, and arms it.
+    fn accept(listener: &OwnedFd, page: &OwnedFd) -> Self {
+        let (fd, names) = Self::welcome(listener, page, 1);
         let layout = SegmentLayout::new(CAP, [0, 1]).unwrap();
         let segment = memfd::create("test", layout.bytes()).unwrap();
         memfd::write_words(&segment, &layout.header([1, 2], 1, 1)).unwrap();
@@ -416,6 +429,54 @@ fn the_error_stays_small(tracer: Tracer, listener: &OwnedFd, mut clock: TscClock
     daemon.end();
 }
 
+/// The next daemon's line lies behind the last one's, which nobody has corrected meanwhile: a thread's time stands still until
+/// it has caught up, and is exact from then on.
+fn the_next_daemon_does_not_turn_time_back(
+    tracer: Tracer,
+    listener: &OwnedFd,
+    clock: &mut TscClock,
+) {
+    const AHEAD_NS: u64 = 500_000;
+    let gates = [gate::open(gate::ALL_TYPES, 1); MAX_NCS];
+    let (page, fd) = ControlPage::create(1).unwrap();
+    let mut daemon = Daemon::accept(listener, &fd);
+    let line = clock.refresh();
+    page.set_clock(Some(ClockParams {
+        base_ns: line.base_ns + AHEAD_NS,
+        ..line
+    }));
+    page.set_gates(&gates);
+    daemon.go(tracer);
+    emit(tracer, 0, 100, realtime_ns);
+    // A page says when it was made, to 20 ms.
+    let made = realtime_ns();
+    poll(|| (realtime_ns() - made > 20_000_000).then_some(()));
+    let (next, fd) = ControlPage::create(1).unwrap();
+    next.set_clock(Some(clock.refresh()));
+    next.set_gates(&gates);
+    next.set_state(true, 1);
+    daemon.restart(listener, &fd);
+    let mut records = Vec::new();
+    while !tracer.is_capturing() {
+        emit(tracer, 0, 10, realtime_ns);
+        records.append(&mut daemon.read(0));
+    }
+    let replaced = realtime_ns();
+    while realtime_ns() < replaced + 2 * AHEAD_NS {
+        emit(tracer, 0, 10, realtime_ns);
+    }
+    emit(tracer, 0, 1000, realtime_ns);
+    records.append(&mut daemon.read(0));
+    let errors_of = |records| at_share(&errors(records), 0.5);
+    let off = errors_of(&records[..100]);
+    assert!(off.abs_diff(AHEAD_NS) < AHEAD_NS / 10, "{off} ns");
+    assert!(records.is_sorted_by_key(Record::timestamp_ns), "backwards");
+    let off = errors_of(&records[records.len() - 1000..]);
+    assert!(off < 1000, "{off} ns");
+    next.set_gates(&[0; MAX_NCS]);
+    daemon.end();
+}
+
 /// A daemon that has no counter to go by: times are the system's, to the nanosecond.
 fn the_system_clock_is_used_where_the_counter_is_not(tracer: Tracer, listener: &OwnedFd) {
     let (page, fd) = ControlPage::create(1).unwrap();
@@ -438,11 +499,12 @@ fn t01_event_times_hold_whatever_the_daemon_does() {
     let listener = socket::listen(&path, 0o600).unwrap();
     let tracer = Tracer::attach(Options::named("clock").cores(&[0, 1]).socket(&path));
     the_system_clock_is_used_where_the_counter_is_not(tracer, &listener);
-    let Some(clock) = TscClock::calibrate() else {
+    let Some(mut clock) = TscClock::calibrate() else {
         eprintln!("NOT RUN: the time stamp counter is not used on this machine");
         return;
     };
     the_latch_is_left_at_every_step(tracer, &listener);
     the_latch_is_never_at_rest(tracer, &listener);
+    the_next_daemon_does_not_turn_time_back(tracer, &listener, &mut clock);
     the_error_stays_small(tracer, &listener, clock);
 }

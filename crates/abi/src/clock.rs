@@ -17,6 +17,26 @@ impl ClockParams {
     /// fit, and is not used.
     pub const FRACTION_BITS: u32 = 64;
 
+    /// A disagreement of more than this is a clock that was set, ns.
+    pub const STEP_NS: u64 = 1_000_000;
+
+    /// This line, or, where it would have the time at `tsc` run backwards for who went by `earlier` until then, one that
+    /// stands still at the time that was reached until this one gets there. After a step of the clock it is this line.
+    #[must_use]
+    pub fn not_before(self, earlier: &Self, tsc: u64) -> Self {
+        let (reached, now) = (earlier.ns_at(tsc), self.ns_at(tsc));
+        let ahead = reached.saturating_sub(now);
+        if ahead == 0 || ahead > Self::STEP_NS || self.mult == 0 {
+            return self;
+        }
+        let ticks = (u128::from(ahead) << Self::FRACTION_BITS) / u128::from(self.mult);
+        Self {
+            base_tsc: tsc.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX)),
+            base_ns: reached,
+            ..self
+        }
+    }
+
     /// The time at counter value `tsc`. A value before the base (another core's counter, read a moment earlier) gives
     /// the base itself, so that a refresh never makes time run backwards.
     #[inline]
@@ -30,6 +50,28 @@ impl ClockParams {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_that_is_behind_waits_until_it_has_caught_up() {
+        // 2 GHz: 0.5 ns a tick.
+        let line = |base_ns| ClockParams {
+            base_tsc: 1_000,
+            base_ns,
+            mult: 1 << 63,
+        };
+        let (earlier, later) = (line(2_000_000), line(1_990_000));
+        let kept = later.not_before(&earlier, 5_000);
+        assert_eq!(kept.ns_at(5_000), earlier.ns_at(5_000));
+        assert_eq!(kept.ns_at(24_000), earlier.ns_at(5_000), "it stands still");
+        for tsc in [25_000, 25_002, 1 << 40] {
+            assert!(kept.ns_at(tsc).abs_diff(later.ns_at(tsc)) <= 1, "at {tsc}");
+        }
+        assert_eq!(earlier.not_before(&later, 5_000), earlier, "it is ahead");
+        let set_back = line(2_000_000 - ClockParams::STEP_NS - 1);
+        assert_eq!(set_back.not_before(&earlier, 5_000), set_back);
+        let never = ClockParams { mult: 0, ..later };
+        assert_eq!(never.not_before(&earlier, 5_000), never);
+    }
 
     #[test]
     fn a_line_is_exact_over_days() {

@@ -145,7 +145,7 @@ pub mod control {
     pub const PRODUCER_ID: usize = 3;
     /// 0: call `clock_gettime`; 1: time stamp counter with the latch below.
     pub const CLOCK_MODE: usize = 4;
-    /// The latch's selector: its low bit says which copy holds; it grows with each refresh.
+    /// The latch's selector: its low bit says which copy holds. It starts at [`first_selector`], and each refresh adds one.
     pub const CLOCK_SELECT: usize = 5;
     /// The two copies of the clock parameters: base tsc, base ns, multiplier.
     pub const CLOCK_COPY: [usize; 2] = [16, 24];
@@ -161,6 +161,19 @@ pub mod control {
     pub const WORDS: usize = 512;
     /// "NRTCTL\0\1" as a little-endian number.
     pub const MAGIC_VALUE: u64 = u64::from_le_bytes(*b"NRTCTL\x00\x01");
+
+    /// [`CLOCK_SELECT`] of a page that is made at this time, `CLOCK_REALTIME` in ns.
+    #[must_use]
+    pub const fn first_selector(made_at_ns: u64) -> u64 {
+        made_at_ns << 8
+    }
+
+    /// Whether `later` is the selector of another page than `earlier`: two pages of a process are made 20 ms apart, and it
+    /// takes months of refreshes to add as much.
+    #[must_use]
+    pub const fn is_of_another_page(earlier: u64, later: u64) -> bool {
+        later.wrapping_sub(earlier) >= first_selector(1 << 24)
+    }
 
     /// [`CLOCK_MODE`]: the library calls `clock_gettime(CLOCK_REALTIME)`.
     pub const CLOCK_MODE_SYSTEM: u64 = 0;

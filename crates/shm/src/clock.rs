@@ -124,7 +124,7 @@ impl TscClock {
     /// Readings older than this are dropped: an older slope follows clock corrections too slowly.
     const BASELINE_NS: u64 = 1_000_000_000;
     /// A disagreement larger than this is a step of the clock, not drift: follow it at once.
-    const STEP_NS: u64 = 1_000_000;
+    const STEP_NS: u64 = ClockParams::STEP_NS;
     /// When the line runs ahead of the clock by more than [`Self::CALM_NS`], it is slowed down so that they meet after
     /// this time.
     const MEET_NS: u64 = 20_000_000;

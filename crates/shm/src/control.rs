@@ -48,7 +48,7 @@ impl ControlPage {
         // A producer may swap pages between two looks at the selector; a start that no other page shares keeps it
         // from taking half of one page's clock for the other's.
         page.word(control::CLOCK_SELECT)
-            .store(realtime_ns() << 8, Ordering::Relaxed);
+            .store(control::first_selector(realtime_ns()), Ordering::Relaxed);
         Ok((page, fd))
     }
 

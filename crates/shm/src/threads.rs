@@ -241,9 +241,9 @@ impl Inside {
         self.slot()?.clock(selector)
     }
 
-    /// The clock parameters that the thread keeps, whatever their selector.
+    /// The clock parameters that the thread keeps, and their selector, whatever it is.
     #[must_use]
-    pub fn last_clock(&self) -> Option<ClockParams> {
+    pub fn last_clock(&self) -> Option<(u64, ClockParams)> {
         self.slot()?.last_clock()
     }
 
@@ -274,12 +274,12 @@ impl Slot {
         })
     }
 
-    fn last_clock(&self) -> Option<ClockParams> {
+    fn last_clock(&self) -> Option<(u64, ClockParams)> {
         let selector = self.clock[0].load(Ordering::Relaxed);
         if selector == NO_CLOCK {
             None
         } else {
-            self.clock(selector)
+            Some((selector, self.clock(selector)?))
         }
     }
 
