@@ -10,6 +10,7 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::interceptor::InterceptorLayer;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Status};
 
@@ -97,10 +98,8 @@ fn run(
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<TraceControlServer<Control>>().await;
         let server = tonic::transport::Server::builder()
-            .add_service(TraceControlServer::with_interceptor(
-                control,
-                move |request| admit(access, request),
-            ))
+            .layer(InterceptorLayer::new(move |request| admit(access, request)))
+            .add_service(TraceControlServer::new(control))
             .add_service(health_service)
             .add_service(described().build_v1().map_err(io::Error::other)?)
             .add_service(described().build_v1alpha().map_err(io::Error::other)?)

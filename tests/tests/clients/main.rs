@@ -9,6 +9,9 @@
     reason = "a failed assumption fails the test"
 )]
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -121,6 +124,44 @@ fn pythons_reflection_in_its_version_v1alpha() {
     );
     assert_eq!(line(&mut client), json!({"health": "SERVING"}));
     client.wait().ok();
+}
+
+/// The socket's mode keeps others away; where somebody has opened it by hand, every service looks for itself.
+#[test]
+fn every_service_refuses_who_may_not_control_the_daemon() {
+    const NOBODYS: u32 = 61_004;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("NOT RUN: only root can be two users");
+        return;
+    }
+    let mut host = Host::new();
+    let open = |path, bits| std::fs::set_permissions(path, Permissions::from_mode(bits)).unwrap();
+    open(host.path(""), 0o755);
+    std::fs::write(host.path("traced.toml"), "control_group = 0").unwrap();
+    host.start_daemon(&["--config", "traced.toml"]);
+    open(host.control_socket(), 0o666);
+    let ask = |user: u32| {
+        let mut command = python(&host, "refused.py");
+        command.uid(user).gid(user);
+        Running::start(command)
+    };
+    let mut may = ask(0);
+    let all = json!({"health": "OK", "reflection": "OK", "status": "OK"});
+    assert_eq!(line(&mut may), all);
+    may.wait().ok();
+    let mut reach = host.command("ls");
+    reach.arg(script("refused.py")).arg(installed("python"));
+    let reached = reach.uid(NOBODYS).gid(NOBODYS).output();
+    if !reached.is_ok_and(|output| output.status.success()) {
+        eprintln!("NOT RUN: another user can't reach what .ci/clients installed");
+        return;
+    }
+    let mut may_not = ask(NOBODYS);
+    let none = ["health", "reflection", "status"]
+        .map(|name| (name.to_owned(), json!("PERMISSION_DENIED")));
+    let none = Value::Object(none.into_iter().collect());
+    assert_eq!(line(&mut may_not), none);
+    may_not.wait().ok();
 }
 
 #[test]
