@@ -139,6 +139,7 @@ fn compare(what: &str, cpu: u32, ours: f64, theirs: f64) {
 
 #[test]
 fn busy_shares_and_memory_are_those_of_the_systems_tools() {
+    let _machine = crate::alone();
     let mut host = Host::new();
     host.start_daemon(&["--host"]);
     let (busy, half) = cpus();

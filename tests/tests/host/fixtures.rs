@@ -48,6 +48,7 @@ impl Fixture {
 
 #[test]
 fn p01_offline_cores_are_absent_and_numbered_as_the_kernel_does() {
+    let _machine = crate::among_others();
     let fixture = Fixture::start("cpu 1 1 1 1\ncpu0 1 0 0 1\ncpu2 1 0 0 1\ncpu8 1 0 0 1\n");
     let mut follow = Follow::start(&fixture.host);
     let ids = |tick: &crate::ticks::Tick| tick.utils().into_keys().collect::<Vec<_>>();
@@ -63,6 +64,7 @@ fn p01_offline_cores_are_absent_and_numbered_as_the_kernel_does() {
 
 #[test]
 fn p02_nonsense_costs_its_own_field_and_one_line() {
+    let _machine = crate::among_others();
     let fixture = Fixture::start("cpu0 1 0 0 1\n");
     let mut follow = Follow::start(&fixture.host);
     for text in [
@@ -75,7 +77,7 @@ fn p02_nonsense_costs_its_own_field_and_one_line() {
         &format!("cpu0 1 0 0 1\nintr {}\n", "1 ".repeat(1 << 19)),
     ] {
         fixture.stat(text);
-        let tick = follow.next();
+        let tick = follow.fresh();
         assert_eq!(tick.0["mem_usage"]["usage"], 600 * 1024, "{text:.40}");
     }
     fixture.stat("cpu0 1000 0 0 1\n");
@@ -90,6 +92,7 @@ fn p02_nonsense_costs_its_own_field_and_one_line() {
 
 #[test]
 fn p06_no_share_is_impossible_whatever_the_counters_do() {
+    let _machine = crate::among_others();
     let sequence = [
         "cpu0 100 0 50 1000 30 0 0 0 0 0\n",
         "cpu0 150 0 60 1040 27 0 0 0 0 0\n",
@@ -104,8 +107,7 @@ fn p06_no_share_is_impossible_whatever_the_counters_do() {
     let mut seen = 0;
     for text in sequence {
         fixture.stat(text);
-        for _ in 0..2 {
-            let tick = follow.next();
+        for tick in [follow.fresh(), follow.next()] {
             for util in tick.utils().into_values().flatten() {
                 assert!((0.0..=100.0).contains(&util), "{tick:?}");
                 seen += 1;
@@ -132,6 +134,7 @@ fn p06_no_share_is_impossible_whatever_the_counters_do() {
 
 #[test]
 fn p09_a_daemon_starts_on_a_machine_without_a_model_name() {
+    let _machine = crate::among_others();
     let fixture = Fixture::start("cpu0 1 0 0 1\n");
     let name = |cpuinfo: &str| {
         fs::write(fixture.proc.join("cpuinfo"), cpuinfo).unwrap();
@@ -149,6 +152,7 @@ fn p09_a_daemon_starts_on_a_machine_without_a_model_name() {
 
 #[test]
 fn p03_short_lived_processes_are_no_errors() {
+    let _machine = crate::among_others();
     let mut host = Host::new();
     host.start_daemon(&["--host"]);
     run(host.tracectl_command(&["host", "stop"])).ok();

@@ -11,3 +11,18 @@ mod fixtures;
 mod load;
 mod outputs;
 mod ticks;
+
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// Held by each test: what one measures of the machine, others would change.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Waits until no test measures the machine, and keeps it so.
+fn among_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for the end of all other tests that have begun, and has none begin.
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}

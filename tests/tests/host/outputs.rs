@@ -20,6 +20,7 @@ fn recorded(host: &Host, output: &str, more: &[&str]) {
 
 #[test]
 fn a_recording_has_the_ticks_beside_the_events() {
+    let _machine = crate::among_others();
     let host = Host::new();
     recorded(&host, "t.json", &["--host"]);
     let document = Document::read(&host.path("t.json"));
@@ -91,6 +92,7 @@ fn a_recording_has_the_ticks_beside_the_events() {
 
 #[test]
 fn a_full_monitor_says_so_everywhere() {
+    let _machine = crate::among_others();
     let mut host = Host::new();
     fs::write(
         host.path("c.toml"),
@@ -142,6 +144,7 @@ fn a_full_monitor_says_so_everywhere() {
 
 #[test]
 fn a_c_program_reads_the_struct() {
+    let _machine = crate::among_others();
     let mut host = Host::new();
     host.start_daemon(&[]);
     let program = compile(&host, "client-lib/capi/tests/c/host.c", Link::Linked);

@@ -1,6 +1,7 @@
 //! `nrt-tracectl host --follow --format json`, line by line.
 
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use nrt_trace_tests::{Host, Running};
 use serde_json::Value;
@@ -18,6 +19,12 @@ impl Follow {
     /// The next tick.
     pub(crate) fn next(&mut self) -> Tick {
         Tick(serde_json::from_str(&self.0.read_line()).unwrap())
+    }
+
+    /// The first tick that was taken after this was called.
+    pub(crate) fn fresh(&mut self) -> Tick {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        self.until(|tick| u128::from(tick.timestamp()) > since.as_nanos())
     }
 
     /// The first tick from now on for which `is_it` holds.
