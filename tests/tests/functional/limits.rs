@@ -164,7 +164,7 @@ fn a_process_without_address_space_is_not_captured_and_runs_on() {
     let host = Host::with_daemon();
     let probe = host.probe_command(&["--interactive", "-n", "100"]);
     let mut limited = host.command("sh");
-    limited.args(["-c", "ulimit -v 700000 && exec \"$@\"", "sh"]);
+    limited.args(["-c", "ulimit -v 700000 && exec \"$@\" 2>told", "sh"]);
     limited.arg(probe.get_program()).args(probe.get_args());
     limited.env("NRT_TRACE_LOG", "warn");
     let mut limited = Running::start(limited);
@@ -187,8 +187,11 @@ fn a_process_without_address_space_is_not_captured_and_runs_on() {
     }
     assert!(limited.ask("go").contains("\"recorded\":0"));
     assert!(other.ask("go").contains("\"recorded\":100"));
-    let ended = limited.wait().ok();
-    assert!(ended.stderr.contains("can't map its rings"), "{ended}");
+    until("the program to be told", || {
+        let told = fs::read_to_string(host.path("told")).unwrap();
+        told.contains("can't map its rings").then_some(())
+    });
+    limited.wait().ok();
     assert_eq!(host.fetch().events.len(), 100);
 }
 
@@ -196,7 +199,10 @@ fn a_process_without_address_space_is_not_captured_and_runs_on() {
 #[test]
 fn a_refusal_is_told_by_start_by_record_by_status_and_by_the_program() {
     let host = host_with("max_segment_bytes = 1000000");
-    let mut probe = host.probe_command(&["--interactive", "-n", "10"]);
+    let program = host.probe_command(&["--interactive", "-n", "10"]);
+    let mut probe = host.command("sh");
+    probe.args(["-c", "exec \"$@\" 2>told", "sh"]);
+    probe.arg(program.get_program()).args(program.get_args());
     probe.env("NRT_TRACE_LOG", "warn");
     let probe = Running::start(probe);
     until("it to attach", || {
@@ -213,7 +219,13 @@ fn a_refusal_is_told_by_start_by_record_by_status_and_by_the_program() {
     let producers = host.tracectl(&["producers", "--format", "json"]).ok();
     all(&producers.text());
     all(&host.tracectl(&["status"]).ok().text());
-    all(&probe.wait().ok().stderr);
+    // The program hears of it on a thread of its own.
+    let told = until("the program to be told", || {
+        let told = fs::read_to_string(host.path("told")).unwrap();
+        told.ends_with('\n').then_some(told)
+    });
+    all(&told);
+    probe.wait().ok();
     host.tracectl(&["stop"]).ok();
     let recorded = run(host.probe_recorded(&["-n", "10"])).ok();
     let warned = (recorded.stderr.lines()).find(|l| l.contains("is not captured"));

@@ -8,6 +8,7 @@ use nrt_trace_tests::{Document, Host, Running, artifacts, until};
 use rustix::process::Signal;
 
 use crate::checks::assert_no_hole;
+use crate::restart::sum;
 
 fn probe() -> &'static str {
     artifacts().probe.to_str().unwrap()
@@ -86,24 +87,26 @@ fn descendants_are_recorded_too() {
     assert_eq!(lengths, [100, 200, 300]);
 }
 
+/// Ten times round the rings, at a pace at which there is never more unread than they hold.
 #[test]
 fn a_run_longer_than_its_rings_loses_nothing() {
-    let host = Host::new();
-    let record = [
-        "record",
-        "-o",
-        "t.json",
-        "--max-events-per-nc",
-        "4096",
-        "--",
-        probe(),
-    ];
-    let ended = host
-        .tracectl(&[&record[..], &["-n", "40000", "-r", "20000"]].concat())
-        .ok();
+    const BATCH: u64 = 2000;
+    let host = Host::with_daemon();
+    let batch = BATCH.to_string();
+    let record = ["record", "-o", "t.json", "--max-events-per-nc", "4096"];
+    let program = ["--", probe(), "--interactive", "-n", &batch];
+    let mut recording = Running::start(host.tracectl_command(&[&record[..], &program].concat()));
+    assert_eq!(recording.read_line(), "ready\n");
+    for batches in 1..=20 {
+        assert!(recording.ask("go").contains("\"recorded\":2000"));
+        until("the batch to be fetched", || {
+            (sum(&host, "delivered") == batches * BATCH).then_some(())
+        });
+    }
+    let ended = recording.wait().ok();
     assert_eq!(
         numbers_of_file(&host, "t.json"),
-        (1..=40_000).collect::<Vec<_>>(),
+        (1..=20 * BATCH).collect::<Vec<_>>(),
         "{ended}"
     );
 }

@@ -92,7 +92,7 @@ fn fetches_under_writers_deliver_nothing_twice_and_nothing_torn() {
     let host = Host::new();
     let mut own = Own::start(embedded(&host));
     own.does(&[("start 1048576 0 1", SUCCESS)]);
-    own.0.tell("threads 4 50000");
+    own.0.tell("threads 4 25000");
     let mut events = 0;
     let mut seen = std::collections::BTreeSet::new();
     loop {
@@ -105,7 +105,7 @@ fn fetches_under_writers_deliver_nothing_twice_and_nothing_torn() {
             seen.extend(more.into_iter().map(|number| (thread, number)));
         }
     }
-    assert_eq!((events, seen.len()), (200_000, 200_000));
+    assert_eq!((events, seen.len()), (100_000, 100_000));
 }
 
 /// A daemon that comes while the process captures itself does not take its rings away; afterwards the process attaches.

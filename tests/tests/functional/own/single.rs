@@ -318,7 +318,7 @@ fn fetches_under_writers_deliver_nothing_twice_and_nothing_torn() {
     let host = Host::with_daemon();
     let mut own = Own::new(&host);
     own.does(&[("start 1048576 0 1", SUCCESS)]);
-    own.0.tell("threads 4 100000");
+    own.0.tell("threads 4 25000");
     let mut all = std::collections::BTreeMap::<u64, Vec<u64>>::new();
     loop {
         let line = own.0.read_line();
@@ -329,7 +329,7 @@ fn fetches_under_writers_deliver_nothing_twice_and_nothing_torn() {
             all.entry(thread).or_default().extend(more);
         }
     }
-    let each: Vec<u64> = (1..=100_000).collect();
+    let each: Vec<u64> = (1..=25_000).collect();
     assert_eq!(all.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 3]);
     for (thread, mut numbers) in all {
         // An event that was published late comes in a later fetch.
@@ -386,9 +386,7 @@ fn a_capture_outlives_its_daemon_as_far_as_its_rings_go() {
     assert_eq!(host.stop_daemon(), Some(0));
     assert_eq!(own.numbers(), [1, 2, 3]);
     host.start_daemon(&[]);
-    until("the process to attach again", || {
-        host.attached().contains(&own.0.pid()).then_some(())
-    });
+    host.until_state(own.0.pid(), "attached");
     own.does(&[
         ("start", FAILURE),
         ("stop", SUCCESS),
