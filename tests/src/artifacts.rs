@@ -77,6 +77,9 @@ pub fn stepper() -> &'static Path {
     STEPPER.get_or_init(|| find("stepper", build_stepper).expect("the stepper can be built"))
 }
 
+/// Variable that names the profile of [`failpoints`]; absent: that of the test, which builds it sooner.
+pub const FAILPOINTS_PROFILE: &str = "NRT_TRACE_FAILPOINTS_PROFILE";
+
 /// The daemon with places where its threads can be made to hang, which no other build has.
 ///
 /// # Panics
@@ -158,6 +161,7 @@ fn run_id() -> Result<String> {
 }
 
 /// Where cargo put this test, which tells how it was built.
+#[derive(Clone)]
 struct Place {
     target: PathBuf,
     triple: Option<String>,
@@ -227,7 +231,11 @@ fn build_stepper(place: &Place) -> Result<PathBuf> {
 }
 
 fn build_failpoints(place: &Place) -> Result<PathBuf> {
-    build_featured(place, "failpoints", "nrt-traced-failpoints")
+    let mut place = place.clone();
+    if let Ok(profile) = env::var(FAILPOINTS_PROFILE) {
+        place.profile_name = profile;
+    }
+    build_featured(&place, "failpoints", "nrt-traced-failpoints")
 }
 
 fn build_featured(place: &Place, feature: &str, program: &str) -> Result<PathBuf> {

@@ -1,12 +1,13 @@
 //! The watchdog: fed while both threads go on that everything depends on, and not while one hangs.
 //!
-//! The threads are made to hang in a build that is the daemon's but for the places where they can.
+//! The threads are made to hang in a build that is the daemon's but for the places where they can. `.ci/run` runs these tests a
+//! second time with a release build of it (`NRT_TRACE_FAILPOINTS_PROFILE=release`).
 
 use std::fs;
 use std::process::Command;
 
 use nrt_trace_tests::Host;
-use nrt_trace_tests::artifacts::{artifacts, failpoints};
+use nrt_trace_tests::artifacts::{FAILPOINTS_PROFILE, artifacts, failpoints};
 use nrt_trace_tests::manager::Manager;
 use nrt_trace_tests::wait::until;
 
@@ -93,5 +94,10 @@ fn no_other_build_has_failpoints() {
             .any(|part| part == VARIABLE.as_bytes())
     };
     assert!(has(failpoints()));
+    // What was asked for is what the other tests here ran.
+    if let Ok(profile) = std::env::var(FAILPOINTS_PROFILE) {
+        let folder = failpoints().parent().and_then(std::path::Path::file_name);
+        assert_eq!(folder, Some(profile.as_ref()));
+    }
     assert!(!has(&artifacts().traced));
 }
