@@ -523,7 +523,8 @@ uint64_t nrt_sys_trace_new_event_with_seq(nrt_sys_trace_event_type_t type, nrt_s
 
 /**
  * The 50-bit id of a name, which is kept for whoever reads the trace. A pure function of the bytes; it may be called at
- * any time, with or without a daemon, and repeated calls cost a look-up.
+ * any time, with or without a daemon, and repeated calls cost a look-up. A name of more than 64 KiB, or one of so many that
+ * the process's table is full, has its id, and the trace counts it as one without a name.
  *
  * s  a zero-terminated UTF-8 string, read during the call.
  *

@@ -502,7 +502,9 @@ fn warnings(processes: &[ProcessReport], rings: &[RingReport], totals: &Totals) 
         );
         warn(
             p.strings_full,
-            &format!("names of {who} found no room in its string table: their ids have no name"),
+            &format!(
+                "names of {who} were longer than 64 KiB or found no room in its string table: their ids have no name"
+            ),
         );
         warn(
             p.strings_refused,
