@@ -278,14 +278,17 @@ fn read_clock(inside: &Inside) -> Option<ClockParams> {
                 base_ns,
                 mult,
             };
-            // One daemon's lines join. The next daemon's may lie a little behind where the thread has got to with the last
-            // one, which nobody has corrected meanwhile.
-            let params = match inside.last_clock() {
-                Some((last, earlier)) if control::is_of_another_page(last, selector) => {
-                    line.not_before(&earlier, clock::tsc())
+            let params = inside.last_clock().map_or(line, |(last, earlier)| {
+                let tsc = clock::tsc();
+                // One daemon's lines join. The next daemon's may lie a little behind where the thread has got to with the last
+                // one, which nobody has corrected meanwhile. Then the thread's line begins later than now, and a refresh finds
+                // it standing still.
+                if control::is_of_another_page(last, selector) || earlier.base_tsc > tsc {
+                    line.not_before(&earlier, tsc)
+                } else {
+                    line
                 }
-                _ => line,
-            };
+            });
             inside.keep_clock(selector, params);
             return Some(params);
         }

@@ -461,9 +461,11 @@ fn the_next_daemon_does_not_turn_time_back(
         emit(tracer, 0, 10, realtime_ns);
         records.append(&mut daemon.read(0));
     }
+    // The daemon's refreshes come meanwhile.
     let replaced = realtime_ns();
     while realtime_ns() < replaced + 2 * AHEAD_NS {
         emit(tracer, 0, 10, realtime_ns);
+        next.set_clock(Some(clock.refresh()));
     }
     emit(tracer, 0, 1000, realtime_ns);
     records.append(&mut daemon.read(0));

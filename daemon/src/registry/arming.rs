@@ -273,7 +273,7 @@ impl Registry {
             return true;
         }
         step::at("lend:answered");
-        self.clock.refresh(id);
+        self.clock.refresh();
         share.writers = Writers::Open;
         share.armed_from_ns.get_or_insert_with(realtime_ns);
         let quiet = run.own.is_some();
