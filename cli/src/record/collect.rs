@@ -22,6 +22,8 @@ pub(crate) struct Got {
     pub(crate) events: u64,
     /// Events that are lost for good.
     pub(crate) lost: u64,
+    /// Events of its run that another reader consumed.
+    pub(crate) elsewhere: u64,
 }
 
 /// One fetch, judged.
@@ -103,9 +105,11 @@ impl Collector {
     /// What has come until now.
     pub(crate) fn got(&self) -> Got {
         let lost = |account: &v1::RingAccount| account.lost.saturating_sub(account.abandoned);
+        let delivered = self.known.rings.values().map(|account| account.delivered);
         Got {
             events: self.events,
             lost: self.known.rings.values().map(lost).sum(),
+            elsewhere: delivered.sum::<u64>().saturating_sub(self.events),
         }
     }
 
@@ -142,15 +146,24 @@ impl Collector {
         self.client = client;
         // Positions in its merged table are others.
         self.known.strings = 0;
-        let Some(open) = self.open.take() else {
-            return Ok(());
-        };
-        if let Some(end) = open.consumed(status) {
+        if let Some(open) = &self.open
+            && let Some(end) = open.consumed(status)
+        {
+            self.open = None;
             // Without its end it reads as one that was broken off and comes again.
             return self.growing.part(Part::End(end));
         }
+        self.take_back()
+    }
+
+    /// Takes back what was written of a fetch that was not consumed: its events come again.
+    fn take_back(&mut self) -> Result<(), Failure> {
+        let Some(open) = self.open.take() else {
+            return Ok(());
+        };
         self.growing.take_back(open.mark)?;
         self.events = open.events;
+        self.known.strings = 0; // names may have come with it
         for noted in open.noted {
             self.known.forget(noted);
         }
@@ -217,8 +230,16 @@ impl Collector {
             if let Some(open) = &mut self.open {
                 open.whole = Some(end);
             }
-            self.client.commit(end.fetch_id).await?;
-            self.open = None;
+            match self.client.commit(end.fetch_id).await {
+                Ok(()) => self.open = None,
+                Err(failure) => {
+                    // Somebody else has begun a fetch, which made this one void.
+                    if matches!(failure, Failure::Busy(_)) {
+                        self.take_back()?;
+                    }
+                    return Err(failure);
+                }
+            }
         }
         if anything {
             self.growing.part(Part::End(end))?;

@@ -360,6 +360,13 @@ impl Recording<'_> {
             ));
         }
         let (got, rate) = (self.collector.got(), self.collector.rate());
+        if got.elsewhere > 0 {
+            self.progress.clear();
+            tell::warning(format!(
+                "{} events of this run are not in the recording: somebody else fetched them",
+                human::count(got.elsewhere)
+            ));
+        }
         self.ticks.close();
         let growing = self.collector.into_growing();
         let written = target.map(|target| finish(growing, target, host_file, &mut self.progress));
