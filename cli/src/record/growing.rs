@@ -183,12 +183,21 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Where nothing lies that an earlier recording left.
+fn unused(path: &Path) -> PathBuf {
+    let others = (2..).map(|n| with_ending(path, &format!(".old-{n}")));
+    std::iter::once(with_ending(path, ".old"))
+        .chain(others)
+        .find(|place| !place.exists())
+        .unwrap_or_else(|| with_ending(path, ".old"))
+}
+
 /// Opens `FILE.part`, which belongs to one recording at a time. What a killed recording left there is kept under
 /// another name: it can be read.
 fn open_part(path: &Path) -> io::Result<File> {
     let mut file = claim_part(path)?;
     if file.metadata()?.len() > 0 {
-        let old = with_ending(path, ".old");
+        let old = unused(path);
         fs::rename(path, &old)?;
         tell::warning(format!(
             "kept what a killed recording had left in {} as {} (native format)",
@@ -286,5 +295,14 @@ mod tests {
             "left"
         );
         assert_eq!(growing.bytes(), 0);
+        drop(growing);
+        for (n, name) in [(2, "t.json.part.old-2"), (3, "t.json.part.old-3")] {
+            fs::write(&part, format!("left {n}")).unwrap();
+            let _growing = GrowingFile::create(&target).unwrap();
+            let kept = fs::read_to_string(folder.path().join(name)).unwrap();
+            assert_eq!(kept, format!("left {n}"));
+        }
+        let first = fs::read_to_string(folder.path().join("t.json.part.old"));
+        assert_eq!(first.unwrap(), "left");
     }
 }
