@@ -118,6 +118,13 @@ impl Registry {
                     aside = place.map(|place| place.display().to_string()),
                     "what an earlier daemon wrote down is of no use: {why}"
                 );
+                let files = self.spool.as_ref().map_or(0, |spool| spool.put_aside());
+                if files > 0 {
+                    tracing::warn!(
+                        files,
+                        "what ended processes left unread can't be told apart without it: it is put aside, too"
+                    );
+                }
                 return None;
             }
             Found::State(state) => *state,

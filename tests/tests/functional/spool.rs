@@ -7,6 +7,7 @@ use nrt_trace_tests::control::Control;
 use nrt_trace_tests::host::PATIENT;
 use nrt_trace_tests::wait::until;
 use nrt_trace_tests::{Document, Host, Running, run};
+use serde_json::Value;
 
 use crate::fd_store::{named_probe, numbers_of};
 use crate::restart::{emit, kill_daemon, range, sum};
@@ -152,6 +153,27 @@ fn files_are_kept_within_the_budget() {
     let counts = pids.map(|pid| numbers_of(&document, pid).len());
     assert_eq!(counts, [0, 100, 100]);
     until_clean(&host);
+}
+
+/// Without the record nobody can tell the files apart: they are put aside with it, not removed.
+#[test]
+fn files_of_a_torn_record_are_put_aside() {
+    let (mut host, _pid) = ended("model.neff");
+    until_files(&host, 1);
+    kill_daemon(&mut host);
+    let left = files(&host);
+    let state = host.path("nrt-traced.state");
+    let whole = fs::read(&state).unwrap();
+    fs::write(&state, &whole[..whole.len() - 1]).unwrap();
+    host.start_daemon(&[]);
+    // It has looked at all when it answers.
+    assert_eq!(host.status()["runs"], Value::Array(Vec::new()));
+    assert!(files(&host).is_empty());
+    for file in left {
+        assert!(file.with_extension("aside-0").exists(), "{file:?}");
+    }
+    let log = host.daemon_log();
+    assert!(log.contains("it is put aside, too"), "{log}");
 }
 
 /// A file that is not whole is put aside; the account says that its events are lost.

@@ -126,6 +126,21 @@ impl Folder {
         Some(free)
     }
 
+    /// Puts all that an earlier daemon wrote aside; says how many files.
+    pub(super) fn put_all_aside(&self) -> usize {
+        let Ok(folder) = self.enter() else { return 0 };
+        let Ok(entries) = Dir::read_from(&folder) else {
+            return 0;
+        };
+        let names: Vec<String> = (entries.flatten())
+            .filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned))
+            .filter(|name| generation_of(name).is_some())
+            .collect();
+        (names.iter())
+            .filter(|name| self.put_aside(name).is_some())
+            .count()
+    }
+
     /// Removes our files but those of `kept`, and leaves alone what is none of ours.
     pub(super) fn clear_all_but(&self, kept: &BTreeSet<u64>) {
         let Ok(folder) = self.enter() else { return };

@@ -174,6 +174,11 @@ impl Spool {
         }
     }
 
+    /// Puts every file aside, for whom the record that named them is lost; says how many.
+    pub(crate) fn put_aside(&self) -> usize {
+        self.queue.folder.put_all_aside()
+    }
+
     /// Removes files that no record names, and says once what else is there.
     pub(crate) fn clear_rest(&self) {
         self.queue.folder.clear_all_but(&self.kept);
