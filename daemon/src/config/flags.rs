@@ -1,5 +1,7 @@
 //! The command line of `nrt-traced`.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
@@ -101,10 +103,9 @@ impl Flags {
     ) -> Result<Settings, ConfigError> {
         let mut sayings = Sayings::default();
         let path = (self.config.as_deref()).unwrap_or_else(|| Path::new(DEFAULT_FILE));
-        match std::fs::read_to_string(path) {
+        match text_of(path) {
             Ok(text) => sayings.add_file(&text, Some(path)),
-            Err(error) if self.config.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
-            }
+            Err(error) if self.config.is_none() && error.kind() == io::ErrorKind::NotFound => {}
             Err(source) => {
                 let path = path.to_owned();
                 return Err(ConfigError::Read { path, source });
@@ -136,12 +137,23 @@ impl Flags {
     }
 }
 
+/// The text of a configuration file, which is never a long one: something else may be named by mistake.
+fn text_of(path: &Path) -> io::Result<String> {
+    const MOST: u64 = 1 << 20;
+    let mut text = String::new();
+    File::open(path)?.take(MOST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST {
+        return Err(io::Error::other("it has more than 1 MiB"));
+    }
+    Ok(text)
+}
+
 /// Looks for mistakes in a configuration file alone.
 ///
 /// # Errors
 /// As [`Flags::settings`].
 pub fn check_file(path: &Path) -> Result<(), ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+    let text = text_of(path).map_err(|source| ConfigError::Read {
         path: path.to_owned(),
         source,
     })?;

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::*;
 
 #[test]
@@ -362,4 +364,14 @@ fn a_producer_group_closes_the_socket_to_others() {
         Config::from_toml("allocate = \"all\"").unwrap().allocate,
         Allocate::All
     );
+}
+
+/// Something else that is named by mistake is not read without an end.
+#[test]
+fn what_is_no_configuration_file_is_refused() {
+    for (path, why) in [("/dev/zero", "more than 1 MiB"), ("/", "directory")] {
+        let error = check_file(Path::new(path)).unwrap_err();
+        let chain = format!("{error} {:?}", std::error::Error::source(&error));
+        assert!(chain.contains(path) && chain.contains(why), "{chain}");
+    }
 }
