@@ -79,6 +79,8 @@ pub(crate) struct Kept {
     /// How long to go on without a daemon, as the last one said.
     orphan_keep: Duration,
     alone_since: Option<Instant>,
+    /// A daemon's page and rings are in place that nobody has taken away.
+    is_orphan: bool,
     /// Pages of the published segment that are still to be entered.
     ahead: Option<Ahead>,
     /// The rings of the last runs, for a next daemon: it has no others to go on with.
@@ -100,6 +102,7 @@ impl Kept {
             barriers,
             orphan_keep: Duration::from_secs(600),
             alone_since: None,
+            is_orphan: false,
             ahead: None,
             held: VecDeque::new(),
             armed: 0,
@@ -190,7 +193,8 @@ impl Kept {
     /// Called while there is no connection: after the time that the daemon told, stop capturing and unmap.
     pub(crate) fn without_daemon(&mut self, now: Instant) {
         let since = *self.alone_since.get_or_insert(now);
-        if now.duration_since(since) >= self.orphan_keep && process::instance() != 0 {
+        if now.duration_since(since) >= self.orphan_keep && self.is_orphan {
+            self.is_orphan = false;
             log::write(log::WARN, "no daemon came back: capturing stops");
             CONTROL.clear();
             self.retire_segment();
@@ -242,6 +246,7 @@ impl Session {
         CONTROL.map(&page)?;
         step::at("attach:page");
         keep.alone_since = None;
+        keep.is_orphan = true;
         keep.orphan_keep = Duration::from_secs(welcome.orphan_keep_s.into());
         own::parted();
         if !goes_on {
