@@ -54,6 +54,8 @@ enum Command {
     /// The daemon killed and started again and again under processes that emit without pause: what they notice, and the
     /// account. Needs nrt-traced beside it.
     Restart(lifecycle::restart::Options),
+    /// A minute at the rate at which nothing is lost, and what it costs the daemon. Needs nrt-traced beside it.
+    Sustained(lifecycle::sustained::Options),
     /// One process of `attach`.
     #[command(hide = true)]
     AttachWorker(lifecycle::attach::WorkerOptions),
@@ -63,6 +65,9 @@ enum Command {
     /// One process of `restart`.
     #[command(hide = true)]
     RestartWorker,
+    /// The process of `sustained`.
+    #[command(hide = true)]
+    SustainedWorker(lifecycle::sustained::WorkerOptions),
     /// One process of the soak.
     #[command(hide = true)]
     SoakWorker(soak::worker::WorkerOptions),
@@ -94,6 +99,8 @@ fn main() -> anyhow::Result<()> {
         Command::FilterWorker(options) => lifecycle::filter::work(&options),
         Command::Restart(options) => lifecycle::restart::run(&options),
         Command::RestartWorker => lifecycle::restart::work(),
+        Command::Sustained(options) => lifecycle::sustained::run(&options),
+        Command::SustainedWorker(options) => lifecycle::sustained::work(&options),
         Command::Soak(options) => soak::run(&options),
         Command::SoakWorker(options) => soak::worker::work(&options),
         Command::EmitWorker => emit::worker::serve(),

@@ -3,6 +3,7 @@
 pub(crate) mod attach;
 pub(crate) mod filter;
 pub(crate) mod restart;
+pub(crate) mod sustained;
 
 use std::io::Read;
 use std::sync::Arc;
