@@ -207,10 +207,16 @@ impl Client {
     }
 
     /// Consumes what a fetch delivered.
+    pub(crate) async fn commit(&mut self, fetch_id: u64) -> Result<(), Failure> {
+        let reply = self.grpc.commit(v1::CommitRequest { fetch_id }).await;
+        self.reply(reply).map(|_| ())
+    }
+
+    /// The same for who fetches again and again.
     ///
     /// # Errors
     /// [`Failure::Busy`]: somebody else has begun a fetch since, which made this one void. Nothing was consumed by it.
-    pub(crate) async fn commit(&mut self, fetch_id: u64) -> Result<(), Failure> {
+    pub(crate) async fn commit_or_void(&mut self, fetch_id: u64) -> Result<(), Failure> {
         let reply = self.grpc.commit(v1::CommitRequest { fetch_id }).await;
         let is_void = (reply.as_ref()).is_err_and(|status| status.code() == Code::NotFound);
         match self.reply(reply) {

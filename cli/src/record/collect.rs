@@ -230,7 +230,7 @@ impl Collector {
             if let Some(open) = &mut self.open {
                 open.whole = Some(end);
             }
-            match self.client.commit(end.fetch_id).await {
+            match self.client.commit_or_void(end.fetch_id).await {
                 Ok(()) => self.open = None,
                 Err(failure) => {
                     // Somebody else has begun a fetch, which made this one void.

@@ -252,8 +252,15 @@ impl Recording<'_> {
                     empty = 0;
                     tokio::time::sleep(LAST_PAUSE).await;
                 }
-                Ok(_) | Err(Failure::Busy(_)) => {
+                Ok(_) => {
                     empty += 1;
+                    tokio::time::sleep(LAST_PAUSE).await;
+                }
+                Err(Failure::Busy(why)) => {
+                    empty += 1;
+                    if empty == LAST_TRIES {
+                        self.fail(Failure::Failed(why)); // what is left is not here
+                    }
                     tokio::time::sleep(LAST_PAUSE).await;
                 }
                 Err(failure) => self.lose_daemon_or_fail(failure),

@@ -357,6 +357,24 @@ fn a_fetch_that_breaks_ends_the_recording_with_what_came() {
 
 #[test]
 fn a_fetch_that_was_not_committed_ends_the_recording_with_what_came() {
-    let refused = |script: &mut Script| script.commit = Some(Status::not_found("no such fetch"));
-    what_came_is_kept(refused, "no such fetch");
+    let refused = |script: &mut Script| script.commit = Some(Status::internal("no room for it"));
+    what_came_is_kept(refused, "no room for it");
+}
+
+/// A fetch that another one made void is taken back, and comes again; one that never holds ends the recording, in words.
+#[test]
+fn a_fetch_that_is_always_void_ends_the_recording() {
+    let fake = Fake::start(|script| {
+        script.parts = parts(3, 3);
+        script.commit = Some(Status::not_found("not the last fetch"));
+    });
+    let file = fake.folder().join("t.json");
+    let mut record = tool();
+    record.arg("--socket").arg(fake.socket());
+    record.arg("record").arg("-o").arg(&file);
+    let ended = finish(record.args(["--", "true"]));
+    assert_eq!((ended.status, events(&file)), (Some(1), 0), "{ended:?}");
+    assert!(ended.stderr.contains("not the last fetch"), "{ended:?}");
+    let kept = "what was not recorded may still be with the daemon";
+    assert!(ended.stderr.contains(kept), "{ended:?}");
 }
