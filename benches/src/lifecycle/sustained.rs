@@ -83,7 +83,11 @@ impl Got {
                 Part::Records(records) => {
                     for bytes in records.packed.as_chunks::<RECORD_BYTES>().0 {
                         let seq = Record::from_bytes(bytes).seq();
-                        ensure!(seq == self.records, "{seq} follows {} others", self.records);
+                        ensure!(
+                            seq == self.records + 1,
+                            "{seq} follows {} others",
+                            self.records
+                        );
                         self.records += 1;
                     }
                 }
