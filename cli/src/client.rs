@@ -208,8 +208,10 @@ impl Client {
 
     /// Consumes what a fetch delivered.
     pub(crate) async fn commit(&mut self, fetch_id: u64) -> Result<(), Failure> {
-        let reply = self.grpc.commit(v1::CommitRequest { fetch_id }).await;
-        self.reply(reply).map(|_| ())
+        match self.commit_or_void(fetch_id).await {
+            Err(Failure::Busy(why)) => Err(Failure::Failed(why)),
+            reply => reply,
+        }
     }
 
     /// The same for who fetches again and again.

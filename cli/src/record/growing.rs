@@ -185,11 +185,13 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 
 /// Where nothing lies that an earlier recording left.
 fn unused(path: &Path) -> PathBuf {
-    let others = (2..).map(|n| with_ending(path, &format!(".old-{n}")));
-    std::iter::once(with_ending(path, ".old"))
-        .chain(others)
-        .find(|place| !place.exists())
-        .unwrap_or_else(|| with_ending(path, ".old"))
+    let mut place = with_ending(path, ".old");
+    let mut number = 1;
+    while place.exists() {
+        number += 1;
+        place = with_ending(path, &format!(".old-{number}"));
+    }
+    place
 }
 
 /// Opens `FILE.part`, which belongs to one recording at a time. What a killed recording left there is kept under
