@@ -231,11 +231,16 @@ fn build_stepper(place: &Place) -> Result<PathBuf> {
 }
 
 fn build_failpoints(place: &Place) -> Result<PathBuf> {
+    let program = "nrt-traced-failpoints";
+    let Ok(profile) = env::var(FAILPOINTS_PROFILE) else {
+        return build_featured(place, "failpoints", program);
+    };
     let mut place = place.clone();
-    if let Ok(profile) = env::var(FAILPOINTS_PROFILE) {
-        place.profile_name = profile;
-    }
-    build_featured(&place, "failpoints", "nrt-traced-failpoints")
+    place.profile_name = profile;
+    // Of the whole workspace, so that dependencies have the features of its other builds in that profile.
+    let feature = "nrt-trace-stepper/failpoints";
+    let files = cargo(&place, &["build", "--bin", program, "--features", feature])?;
+    named(&files, program)
 }
 
 fn build_featured(place: &Place, feature: &str, program: &str) -> Result<PathBuf> {
