@@ -20,6 +20,7 @@
 //! | [`rate`] | how fast it went without a loss |
 //! | [`growing`] | the file that grows meanwhile |
 //! | [`ticks`] | what machine and processes used meanwhile |
+//! | [`survivors`] | processes that outlive the command |
 //! | [`finish`] | the trace and its summary |
 
 pub(crate) mod absence;
@@ -32,6 +33,7 @@ mod pace;
 mod rate;
 mod run;
 pub(crate) mod signals;
+mod survivors;
 mod ticks;
 
 use std::ffi::OsString;

@@ -16,7 +16,7 @@ use super::finish::finish;
 use super::host::Host;
 use super::signals::{EndSignal, Signals};
 use super::ticks::HostTicks;
-use super::{Destination, HostPlan, Outcome, Plan};
+use super::{Destination, HostPlan, Outcome, Plan, survivors};
 use crate::client::Client;
 use crate::command::start_request;
 use crate::error::Failure;
@@ -114,6 +114,7 @@ pub(super) async fn record(
     }
     recording.stop(false, host).await;
     recording.collect_rest().await;
+    recording.tell_survivors().await;
     let host_file = plan.host.and_then(|host| host.file);
     recording
         .end(host, target.as_ref(), host_file.as_deref())
@@ -265,6 +266,20 @@ impl Recording<'_> {
                 }
                 Err(failure) => self.lose_daemon_or_fail(failure),
             }
+        }
+    }
+
+    /// Says who goes on without being recorded. While the command itself still runs, that is what [`tell_wait`] says.
+    async fn tell_survivors(&mut self) {
+        let over = (self.child.as_ref()).is_some_and(|child| child.ended().is_some());
+        if !over || self.failure.is_some() {
+            return;
+        }
+        // A daemon that does not answer any more has told of all that the trace has.
+        let producers = self.control.producers(Some(self.token.clone())).await;
+        if let Some(said) = survivors::warning(&producers.unwrap_or_default()) {
+            self.progress.clear();
+            tell::warning(said);
         }
     }
 

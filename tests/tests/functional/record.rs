@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use nrt_trace_tests::payload::numbers;
 use nrt_trace_tests::{Document, Host, Running, artifacts, until};
@@ -85,6 +86,44 @@ fn descendants_are_recorded_too() {
     let mut lengths: Vec<_> = by_process.values().map(Vec::len).collect();
     lengths.sort_unstable();
     assert_eq!(lengths, [100, 200, 300]);
+}
+
+/// Names which of its processes goes on; while all of them end with the command, nothing is said.
+#[test]
+fn what_outlives_the_command_is_told() {
+    let host = Host::new();
+    let (input, output) = (host.path("input"), host.path("output"));
+    for fifo in [&input, &output] {
+        let mut make = Command::new("mkfifo");
+        assert!(make.arg(fifo).status().unwrap().success());
+    }
+    // Open for both, so that neither end waits for the other; the probe ends when this is closed.
+    let hold = fs::File::options().read(true).write(true).open(&input);
+    let probe = probe();
+    let lingers = format!(
+        "{probe} -n 100 --linger <input >output 2>/dev/null & echo $! >pid; read line <output"
+    );
+    let mut told = Vec::new();
+    for (name, script) in [
+        ("ends.json", format!("{probe} -n 10 & wait")),
+        ("goes_on.json", lingers),
+    ] {
+        let ended = host
+            .tracectl(&["record", "-o", name, "--", "sh", "-c", &script])
+            .ok();
+        told.push(ended.stderr);
+    }
+    drop(hold);
+    assert!(!told[0].contains("after the command ended"), "{}", told[0]);
+    let before = numbers_of_file(&host, "goes_on.json");
+    assert_eq!(before.len(), 100, "what it did before is in the trace");
+    let pid = fs::read_to_string(host.path("pid")).unwrap();
+    let words = format!(
+        "Warning: 1 process of this recording goes on after the command ended: pid {} (probe). What it does from here on \
+         is not in the trace",
+        pid.trim()
+    );
+    assert!(told[1].contains(&words), "{}", told[1]);
 }
 
 /// Ten times round the rings, at a pace at which there is never more unread than they hold.
