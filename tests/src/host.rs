@@ -192,11 +192,13 @@ impl Host {
         command
     }
 
-    /// The command line's command, not started.
+    /// The command line's command, not started. What started the tests may ignore signals (`nohup`, a job in the background),
+    /// which the command line would leave so.
     #[must_use]
     pub fn tracectl_command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.command(&artifacts().tracectl);
-        command.args(arguments);
+        let mut command = self.command("env");
+        command.arg("--default-signal=HUP,INT,TERM");
+        command.arg(&artifacts().tracectl).args(arguments);
         command
     }
 

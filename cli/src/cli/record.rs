@@ -19,7 +19,7 @@ use crate::values;
 ///
 /// While it records, the events are in FILE.part (native format, readable after a crash); FILE appears at the end.
 /// Ctrl-C, SIGTERM and SIGHUP are passed on to the command, and end the recording with the file written; a second
-/// one leaves at once.
+/// one leaves at once. One that is ignored already (nohup, a shell's job in the background) stays ignored, for the command too.
 #[derive(Args, Debug)]
 #[command(after_long_help = "Examples:\n  \
     nrt-tracectl record -- ./train --steps 10\n  \

@@ -73,11 +73,10 @@ impl Signals {
     /// Takes the signals over.
     pub(crate) fn install() -> Result<Self, Failure> {
         let failed = |error| Failure::file("wait for", "signals", &error);
-        let mut wanted = vec![SIGINT, SIGTERM];
-        // Under nohup a hang-up is no wish to end.
-        if !is_ignored(SIGHUP) {
-            wanted.push(SIGHUP);
-        }
+        // Whoever starts this with one ignored (nohup, `trap '' INT`, a shell's job in the background) does not want it to
+        // end anything: neither this nor the command, which is started with the same ones ignored.
+        let mut wanted = vec![SIGINT, SIGTERM, SIGHUP];
+        wanted.retain(|number| !is_ignored(*number));
         let mut signals = SignalsInfo::<WithOrigin>::new(&wanted).map_err(failed)?;
         let (sender, first) = mpsc::unbounded_channel();
         let last_act = LastActSlot::default();

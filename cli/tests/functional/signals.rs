@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::{Read, Write};
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::place::{Place, events, runs, signal, spawn, until, wait};
+use crate::place::{PROGRAM, Place, events, runs, signal, spawn, until, wait};
 use crate::terminal::on_terminal;
 
 #[test]
@@ -32,6 +33,60 @@ fn l02_a_signal_ends_a_recording_of_the_host_with_its_file() {
         assert_eq!(place.names(), ["t.json"]);
         fs::remove_file(&file).unwrap();
     }
+}
+
+/// Signals of a process that are ignored, and those that it has a handler for, as masks.
+fn ignored_and_caught(pid: &str) -> (u64, u64) {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mask = |key| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        u64::from_str_radix(line.unwrap().trim(), 16).unwrap()
+    };
+    (mask("SigIgn:"), mask("SigCgt:"))
+}
+
+#[test]
+fn a_signal_that_is_ignored_stays_so_for_the_command_too() {
+    let place = Place::new();
+    let (file, command, input) = (
+        place.path("t.json"),
+        place.path("command"),
+        place.path("input"),
+    );
+    let made = Command::new("mkfifo").arg(&input).status().unwrap();
+    assert!(made.success());
+    let script = format!(
+        "echo $$ > '{0}.new'; mv '{0}.new' '{0}'; exec cat '{1}'",
+        command.display(),
+        input.display()
+    );
+    let mut record = Command::new("env");
+    record.args(["--default-signal=HUP", "--ignore-signal=INT,TERM"]);
+    record.env("XDG_RUNTIME_DIR", place.folder.path());
+    record.args([PROGRAM, "--socket"]);
+    record.arg(place.path("control.sock"));
+    record.args(["record", "-o"]).arg(&file);
+    record.args(["--", "sh", "-c", &script]);
+    let record = (record.stdin(Stdio::null()).stdout(Stdio::piped()))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the command", || command.exists());
+    let mask = |signal: Signal| 1 << (signal.as_raw() - 1);
+    let both = mask(Signal::INT) | mask(Signal::TERM);
+    let (ignored, caught) = ignored_and_caught(&record.id().to_string());
+    let of_record = (ignored & both, caught & (both | mask(Signal::HUP)));
+    assert_eq!(of_record, (both, mask(Signal::HUP)));
+    let pid = fs::read_to_string(&command).unwrap();
+    let (ignored, _) = ignored_and_caught(pid.trim());
+    assert_eq!(ignored & (both | mask(Signal::HUP)), both);
+    signal(&record, Signal::TERM);
+    signal(&record, Signal::INT);
+    fs::write(&input, "read to the end\n").unwrap();
+    let ended = wait(record);
+    assert_eq!((ended.status, events(&file)), (Some(0), 0), "{ended:?}");
+    assert!(ended.stdout.starts_with("read to the end\n"), "{ended:?}");
+    assert!(!ended.stderr.contains("leaving"), "{ended:?}");
 }
 
 #[test]
