@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use nrt_trace_abi::SEQ_MAX;
+use nrt_trace_abi::record::RECORD_BYTES;
 use nrt_trace_proto::v1::trace_part::Part;
 use nrt_trace_proto::{FORMAT_VERSION, v1};
 use nrt_trace_ring::{Account, Cursor, Impossible, step};
@@ -15,6 +17,8 @@ use super::segment::Segment;
 use super::slot::{Consumed, Lease, Outcome};
 use crate::strings::{Names, ProducerNames};
 
+/// More events than a ring has: as many as there are may have been read.
+const UNKNOWN: u64 = SEQ_MAX;
 /// Bytes of names in one message.
 pub(super) const NAMES_BYTES: usize = 1 << 20;
 
@@ -359,6 +363,11 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
             let account = told(&without_ring(&ring.cursor), ring.skipped, false);
             return Ok((account, 0));
         };
+        let slot = self.job.lease.slot();
+        if self.job.discard || ring.asked.is_restricted() {
+            // How many it is known of only when the ring was read: it is not lost before that is committed.
+            slot.note_taken(UNKNOWN);
+        }
         let turn = if self.job.discard {
             discard(&reader, &ring.cursor, max)
         } else {
@@ -371,6 +380,7 @@ impl<S: FnMut(Part) -> Result<(), BrokenOff>, Q: FnMut(u32, Impossible)> Fetch<'
                 max,
                 |chunk| {
                     step::at("read:chunk");
+                    slot.note_taken((chunk.records.len() / RECORD_BYTES) as u64);
                     // A name is published before the event that uses it: looked for after the event was read, it is there.
                     producer.names.merge_into(&self.job.names);
                     self.names()?;

@@ -1,11 +1,12 @@
 //! A run's fetch, as the fetching thread and the registry both see it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use nrt_trace_ring::Cursor;
 
 use super::correlations::Correlations;
+use super::ring::CHUNK_RECORDS;
 
 /// What a fetch took of one ring.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub(crate) struct FetchSlot {
     pub id: u64,
     state: Mutex<State>,
     cancelled: AtomicBool,
+    /// Events that it has read so far.
+    taken: AtomicU64,
 }
 
 /// Keeps a slot "under way"; dropped without a result, the fetch is over.
@@ -63,6 +66,7 @@ impl FetchSlot {
             id,
             state: Mutex::new(State::UnderWay),
             cancelled: AtomicBool::new(false),
+            taken: AtomicU64::new(0),
         };
         let slot = std::sync::Arc::new(slot);
         (slot.clone(), Lease(slot))
@@ -90,6 +94,23 @@ impl FetchSlot {
                 *place = other;
                 None
             }
+        }
+    }
+
+    /// Notes that so many events more were read.
+    pub(crate) fn note_taken(&self, events: u64) {
+        // Relaxed, and below: a bound that leaves room for a chunk in between.
+        self.taken.fetch_add(events, Ordering::Relaxed);
+    }
+
+    /// How many events it has read at most that no commit has consumed yet, and a commit may: their rings may have gone on
+    /// over them meanwhile, and they are not lost.
+    pub(crate) fn may_have_taken(&self) -> u64 {
+        let taken = || self.taken.load(Ordering::Relaxed);
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::UnderWay => taken().saturating_add(CHUNK_RECORDS as u64),
+            State::Delivered(_) => taken(),
+            State::Over => 0,
         }
     }
 

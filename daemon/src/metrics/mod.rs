@@ -25,6 +25,8 @@ use prometheus_client::registry::Registry;
 pub(crate) use calls::{Calls, Outcome, Seat};
 use table::{FAMILIES, Kind};
 
+use crate::registry::command::Totals;
+
 /// What the metrics are made from.
 #[derive(Debug)]
 pub(crate) struct View {
@@ -32,6 +34,8 @@ pub(crate) struct View {
     pub status: v1::GetStatusResponse,
     /// The processes, those that ended among them.
     pub producers: Vec<v1::Producer>,
+    /// What became of all events.
+    pub totals: Totals,
     /// The host monitor.
     pub host: v1::HostState,
     /// The calls so far.

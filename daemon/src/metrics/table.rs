@@ -3,6 +3,7 @@
 use nrt_trace_proto::v1;
 
 use super::{Outcome, View};
+use crate::run::tally::{Cause, Tally};
 
 /// What a metric's value does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +48,7 @@ const fn gauge(name: &'static str, help: &'static str, samples: fn(&View, Sink<'
 }
 
 /// The table. Sizes are bytes, times seconds.
-pub(super) const FAMILIES: [Family; 33] = [
+pub(super) const FAMILIES: [Family; 44] = [
     gauge(
         "nrt_trace_build_info",
         "1, with the daemon's version and that of its shared memory",
@@ -152,6 +153,70 @@ pub(super) const FAMILIES: [Family; 33] = [
                 sink(vec![("state", state.to_owned())], number(runs as u64));
             }
         },
+    ),
+    counter(
+        "nrt_trace_events_recorded",
+        "Events that were recorded, of all runs and processes that ever were: delivered, skipped, lost and open add up to it",
+        |view, sink| one(sink, number(view.totals.all.recorded)),
+    ),
+    counter(
+        "nrt_trace_events_delivered",
+        "Of these, events that were fetched and committed",
+        |view, sink| one(sink, number(view.totals.all.delivered)),
+    ),
+    counter(
+        "nrt_trace_events_skipped",
+        "Of these, events passed by: only a process's own capture had asked for them",
+        |view, sink| one(sink, number(view.totals.all.skipped)),
+    ),
+    counter(
+        "nrt_trace_events_lost",
+        "Of these, events that nobody will get, by cause",
+        |view, sink| lost(&view.totals.all, &Vec::new(), sink),
+    ),
+    gauge(
+        "nrt_trace_events_open",
+        "Of these, events that wait to be fetched, or whose emit is under way",
+        |view, sink| one(sink, number(view.totals.all.open())),
+    ),
+    counter(
+        "nrt_trace_events_unplaced",
+        "Events that were not recorded because their NeuronCore had no ring, by cause",
+        |view, sink| {
+            let causes = ["no_ring", "nc_out_of_range"].into_iter();
+            for (cause, count) in causes.zip(view.totals.all.unplaced) {
+                sink(vec![("cause", cause.to_owned())], number(count));
+            }
+        },
+    ),
+    counter(
+        "nrt_trace_scope_recorded",
+        "As events_recorded, of the runs of a token, or of the host where it is empty",
+        |view, sink| scopes(view, sink, |tally| tally.recorded),
+    ),
+    counter(
+        "nrt_trace_scope_delivered",
+        "As events_delivered, by scope",
+        |view, sink| scopes(view, sink, |tally| tally.delivered),
+    ),
+    counter(
+        "nrt_trace_scope_skipped",
+        "As events_skipped, by scope",
+        |view, sink| scopes(view, sink, |tally| tally.skipped),
+    ),
+    counter(
+        "nrt_trace_scope_lost",
+        "As events_lost, by scope",
+        |view, sink| {
+            for (token, tally) in &view.totals.scopes {
+                lost(tally, &vec![("token", token.clone())], sink);
+            }
+        },
+    ),
+    gauge(
+        "nrt_trace_scope_open",
+        "As events_open, by scope",
+        |view, sink| scopes(view, sink, Tally::open),
     ),
     counter(
         "nrt_trace_ring_claimed",
@@ -331,6 +396,21 @@ fn seconds(ns: u64) -> f64 {
 fn budgets(view: &View, sink: Sink<'_>, value: fn(&v1::Budget) -> u64) {
     for budget in &view.status.budgets {
         sink(vec![("key", budget.key.clone())], number(value(budget)));
+    }
+}
+
+fn scopes(view: &View, sink: Sink<'_>, value: fn(&Tally) -> u64) {
+    for (token, tally) in &view.totals.scopes {
+        sink(vec![("token", token.clone())], number(value(tally)));
+    }
+}
+
+/// Every cause, also those that nothing was lost for: the first loss is then a step of a counter that is there.
+fn lost(tally: &Tally, labels: &Labels, sink: Sink<'_>) {
+    for cause in Cause::ALL {
+        let mut labels = labels.clone();
+        labels.push(("cause", cause.name().to_owned()));
+        sink(labels, number(tally.lost[cause as usize]));
     }
 }
 

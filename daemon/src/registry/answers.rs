@@ -4,7 +4,7 @@ use nrt_trace_abi::ABI_VERSION;
 use nrt_trace_proto::v1;
 
 use super::Registry;
-use super::command::NameTables;
+use super::command::{NameTables, Totals};
 use super::producer::Producer;
 use crate::run::Run;
 use crate::state::Spool;
@@ -47,6 +47,24 @@ impl Registry {
         self.fill_memory(&mut status);
         self.fill_budgets(&mut status);
         status
+    }
+
+    /// What became of all events until now. What is told is written down, so that no later daemon tells less.
+    pub(super) fn totals(&mut self) -> Totals {
+        let mut totals = Totals {
+            all: self.counted,
+            scopes: Vec::new(),
+        };
+        for run in self.runs.iter_mut().filter(|run| run.own.is_none()) {
+            run.count();
+            let (tally, mut scope) = (run.tally(), run.before);
+            totals.all.add(&tally);
+            scope.add(&tally);
+            totals.scopes.push((run.token.clone(), scope));
+        }
+        self.changed |= totals.all != self.told;
+        self.told = totals.all;
+        totals
     }
 
     /// The names, for somebody who merges and reads them in a thread of its own.

@@ -14,6 +14,7 @@ use crate::run::error::RunError;
 use crate::run::filter::{Filter, PastFilters};
 use crate::run::request::StartSpec;
 use crate::run::share::Share;
+use crate::run::tally::{Cause, Tally};
 use crate::run::{Run, RunId, scope_name};
 
 /// A start or a stop whose answer waits for producers.
@@ -48,8 +49,8 @@ pub(super) enum Asked {
 impl Registry {
     /// Begins a run; the answer comes when all producers in scope are capturing, or at the timeout.
     pub(super) fn start(&mut self, spec: StartSpec, reply: Reply<v1::StartResponse>) {
-        let abandoned = match self.clear_scope(&spec) {
-            Ok(abandoned) => abandoned,
+        let (abandoned, before) = match self.clear_scope(&spec) {
+            Ok(old) => old,
             // Whoever asked and went away needs no answer.
             Err(error) => return drop(reply.send(Err(error))),
         };
@@ -73,6 +74,8 @@ impl Registry {
             shares: BTreeMap::new(),
             earlier: Vec::new(),
             forgotten: (None, 0),
+            counted: Tally::default(),
+            before,
             fetch: None,
             asked: Instant::now(),
             own: None,
@@ -99,10 +102,11 @@ impl Registry {
         self.settle_waits(Instant::now());
     }
 
-    /// Makes room for a new run; the answer is how many events of the old one are given up.
-    fn clear_scope(&mut self, spec: &StartSpec) -> Result<u64, RunError> {
+    /// Makes room for a new run; the answer is how many events of the old one are given up, and what became of all events
+    /// of the scope.
+    fn clear_scope(&mut self, spec: &StartSpec) -> Result<(u64, Tally), RunError> {
         let Some(old) = self.run_of(&spec.token) else {
-            return Ok(0);
+            return Ok((0, Tally::default()));
         };
         let scope = scope_name(&spec.token);
         if old.is_capturing() {
@@ -120,15 +124,15 @@ impl Registry {
                 "a new start of {scope} gives up the unread events of the last run"
             );
         }
-        self.drop_run(id);
-        Ok(unread)
+        let before = self.drop_run(id);
+        Ok((unread, before))
     }
 
-    /// Lets a run go with all that it holds.
-    pub(super) fn drop_run(&mut self, id: u64) {
+    /// Lets a run go with all that it holds; the answer is what became of the events of its scope.
+    pub(super) fn drop_run(&mut self, id: u64) -> Tally {
         self.answer_waits(|wait| wait.run == id);
         let Some(at) = self.runs.iter().position(|run| run.id == id) else {
-            return;
+            return Tally::default();
         };
         let members: Vec<u32> = self.runs[at].shares.keys().copied().collect();
         members
@@ -137,6 +141,12 @@ impl Registry {
         let mut run = self.runs.remove(at);
         run.stopped_ns.get_or_insert_with(realtime_ns);
         run.cancel_fetch();
+        run.count_last();
+        let (mut before, counted) = (run.before, run.tally());
+        before.add(&counted);
+        if run.own.is_none() {
+            self.counted.add(&counted);
+        }
         let members: Vec<u32> = run.shares.keys().copied().collect();
         for producer in members {
             for segment in run.release(producer, true) {
@@ -147,6 +157,7 @@ impl Registry {
         }
         self.note_capturing();
         self.changed = true;
+        before
     }
 
     /// Ends a run; the answer comes when all producers have let go, or at the timeout.
@@ -312,7 +323,7 @@ impl Registry {
                 for part in run.parts_of_mut(id) {
                     part.abandon();
                     // What a process has that is away can't be looked at; it is not taken when it comes back.
-                    part.give_up_away(id);
+                    part.give_up_away(id, Cause::Abandoned);
                 }
             }
         }

@@ -15,6 +15,7 @@ use crate::drain::fetch::FetchJob;
 use crate::pulse::Pulse;
 use crate::run::error::RunError;
 use crate::run::request::{FetchSpec, FilterSpec, StartSpec};
+use crate::run::tally::Tally;
 use crate::strings::{Names, ProducerNames};
 
 /// Requests that wait at a time.
@@ -25,6 +26,15 @@ pub(crate) type Reply<T> = oneshot::Sender<Result<T, RunError>>;
 
 /// The merged names, and the tables of the producers that are attached.
 pub(crate) type NameTables = (Arc<Names>, Vec<Arc<ProducerNames>>);
+
+/// What became of all events that were ever recorded, as far as the daemon knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// Of all runs, those that are no more among them.
+    pub all: Tally,
+    /// Of each scope that has a run: its token, and the sum over its runs.
+    pub scopes: Vec<(String, Tally)>,
+}
 
 /// A request to the registry thread.
 #[derive(Debug)]
@@ -63,6 +73,8 @@ pub(crate) enum Command {
     Status(Reply<v1::GetStatusResponse>),
     /// Producers of a scope, or all.
     Producers(Option<String>, Reply<Vec<v1::Producer>>),
+    /// What became of all events.
+    Totals(Reply<Totals>),
     /// Go on with other settings, of those that can change while the daemon runs.
     Reload(Arc<Config>),
     /// All names, and the tables that may hold more.

@@ -228,7 +228,9 @@ impl Registry {
                 gone.push(run.id);
             }
         }
-        gone.into_iter().for_each(|id| self.drop_run(id));
+        for id in gone {
+            self.drop_run(id);
+        }
     }
 
     /// Closes every gate, on the way out, unless a next daemon goes on.

@@ -57,6 +57,7 @@ use crate::listen::StartError;
 use crate::memory::Memory;
 use crate::ration::{Refusals, Talk};
 use crate::run::Run;
+use crate::run::tally::Tally;
 use crate::state::{FromManager, Spool, StateFile, Store};
 use crate::strings::Names;
 use attach::Visitor;
@@ -100,6 +101,10 @@ pub(crate) struct Registry {
     waits: Vec<Wait>,
     next: Next,
     counts: Counts,
+    /// What became of the events of runs that are no more.
+    counted: Tally,
+    /// What was last told of all.
+    told: Tally,
     /// What was refused.
     refusals: Refusals,
     /// Lines about processes that come and go.
@@ -283,6 +288,8 @@ impl Registry {
                 fetch: random() >> 1,
             },
             counts: Counts::default(),
+            counted: Tally::default(),
+            told: Tally::default(),
             refusals: Refusals::default(),
             talk: Talk::new(Instant::now()),
             descriptors: budget::descriptor_limit(),
@@ -367,6 +374,11 @@ impl Registry {
             Command::Producers(token, reply) => {
                 self.write_what_is_told();
                 drop(reply.send(Ok(self.list(token.as_deref()))));
+            }
+            Command::Totals(reply) => {
+                let totals = self.totals();
+                self.write_what_is_told();
+                drop(reply.send(Ok(totals)));
             }
             Command::Reload(config) => self.config = config,
             Command::Names(reply) => drop(reply.send(Ok(self.name_tables()))),

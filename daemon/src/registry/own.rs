@@ -30,6 +30,7 @@ use super::producer::{Link, Phase};
 use crate::config::MIN_EVENTS_PER_NC;
 use crate::run::cores::CoreFilter;
 use crate::run::filter::{Filter, PastFilters};
+use crate::run::tally::Tally;
 use crate::run::{Own, Run, RunId};
 
 impl Registry {
@@ -87,6 +88,8 @@ impl Registry {
             shares: BTreeMap::new(),
             earlier: Vec::new(),
             forgotten: (None, 0),
+            counted: Tally::default(),
+            before: Tally::default(),
             fetch: None,
             asked: Instant::now(),
             own: Some(Own {

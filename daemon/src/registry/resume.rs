@@ -34,6 +34,7 @@ use crate::handshake::ProcFolder;
 use crate::run::cores::CoreFilter;
 use crate::run::filter::{Filter, PastFilters};
 use crate::run::share::{Share, total};
+use crate::run::tally::{Cause, Tally};
 use crate::run::{Run, RunId, scope_name};
 use crate::state::{Found, ProducerRecord, RunRecord, ShareRecord, State};
 use crate::strings::ProducerNames;
@@ -70,7 +71,7 @@ impl Registry {
         let mut held = BTreeSet::new();
         let state = self.state.is_some().then(|| self.record());
         if let (Some(file), Some(state)) = (&mut self.state, state) {
-            if state.runs.is_empty() {
+            if state.runs.is_empty() && self.counted == Tally::default() {
                 file.remove();
             } else {
                 file.save(&state);
@@ -93,6 +94,7 @@ impl Registry {
             boot_id: self.boot_id.clone(),
             next_producer: self.next.producer,
             generation: self.next.generation,
+            counted: Some(self.counted.record()),
             producers: producers.map(Producer::record).collect(),
             runs,
         }
@@ -139,6 +141,7 @@ impl Registry {
     fn go_on_from(&mut self, state: State) {
         self.next.producer = self.next.producer.max(state.next_producer);
         self.next.generation = state.generation;
+        self.counted = Tally::restored(state.counted.as_ref());
         for record in &state.runs {
             match run_of(record) {
                 Some(run) => self.runs.push(run),
@@ -151,6 +154,11 @@ impl Registry {
         // A part of nobody: its producer was not written down.
         let known: Vec<u32> = self.producers.keys().copied().collect();
         for run in &mut self.runs {
+            let gone = (run.shares.iter_mut()).filter(|(id, _)| !known.contains(id));
+            for (_, share) in gone {
+                share.count_last(Cause::NotKept);
+                run.counted.add(&share.tally());
+            }
             run.shares.retain(|id, _| known.contains(id));
             let shares = &run.shares;
             run.earlier.retain(|(id, _)| shares.contains_key(id));
@@ -323,7 +331,10 @@ impl Registry {
             let Some(run) = self.run_mut(run) else {
                 continue;
             };
-            let events = total(run.parts_of_mut(id).map(|part| part.give_up_away(id)));
+            let events = total(
+                run.parts_of_mut(id)
+                    .map(|part| part.give_up_away(id, Cause::NotKept)),
+            );
             if events > 0 {
                 tracing::warn!(producer = id, events, "its rings are lost: {why}");
             }
@@ -344,7 +355,7 @@ impl Registry {
         let (mut events, mut runs) = (0, Vec::new());
         for run in &mut self.runs {
             for part in run.parts_of_mut(id) {
-                events += part.give_up_away(id);
+                events += part.give_up_away(id, Cause::NotKept);
                 part.process_is_gone();
             }
             if run.shares.contains_key(&id) {
@@ -399,6 +410,8 @@ fn record_of_run(run: &Run) -> RunRecord {
             .collect(),
         forgotten: run.forgotten.0,
         forgotten_processes: run.forgotten.1,
+        counted: Some(run.counted.record()),
+        before: Some(run.before.record()),
     }
 }
 
@@ -421,6 +434,8 @@ fn run_of(record: &RunRecord) -> Option<Run> {
         shares: record.shares.iter().map(part).collect::<Option<_>>()?,
         earlier: record.earlier.iter().map(part).collect::<Option<_>>()?,
         forgotten: (record.forgotten, record.forgotten_processes),
+        counted: Tally::restored(record.counted.as_ref()),
+        before: Tally::restored(record.before.as_ref()),
         fetch: None,
         asked: Instant::now(),
         own: None,

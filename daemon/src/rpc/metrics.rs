@@ -33,9 +33,12 @@ impl Source {
         let mut status = self.handle.ask(Command::Status).await.map_err(refused)?;
         status::fill_process(&mut status);
         let producers = self.handle.ask(|reply| Command::Producers(None, reply));
+        let producers = producers.await.map_err(refused)?;
+        let totals = self.handle.ask(Command::Totals).await.map_err(refused)?;
         let view = View {
             status,
-            producers: producers.await.map_err(refused)?,
+            producers,
+            totals,
             host: self.host.state(),
             calls: self.calls.clone(),
         };

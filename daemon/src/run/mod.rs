@@ -7,6 +7,7 @@
 //! | `request` | what a client asks for, checked |
 //! | `share` | one producer's part of a run |
 //! | `parts` | all parts of a run, where a producer came back into it |
+//! | `tally` | what became of events, in counters that only grow |
 //! | `error` | why a request is refused |
 //!
 //! A scope is the host (no token), a token, or one process that asked for it itself (`own`, see `registry::own`). There is at most one run of a scope; it stays, stopped, until a start of
@@ -21,6 +22,7 @@ mod id;
 mod parts;
 pub(crate) mod request;
 pub(crate) mod share;
+pub(crate) mod tally;
 
 pub(crate) use id::RunId;
 
@@ -35,6 +37,7 @@ use crate::drain::slot::FetchSlot;
 use error::RunError;
 use filter::{Filter, PastFilters};
 use share::{Share, total};
+use tally::Tally;
 
 /// What makes a run a process's own: it asked for it, and reads it itself.
 #[derive(Debug)]
@@ -72,6 +75,10 @@ pub(crate) struct Run {
     pub earlier: Vec<(u32, Share)>,
     /// Accounts of processes that were forgotten, summed, and how many there were.
     pub forgotten: (Option<v1::RingAccount>, u32),
+    /// What became of the events of parts that are no more.
+    pub counted: Tally,
+    /// What became of those of earlier runs of the scope, as far as the daemon knows.
+    pub before: Tally,
     /// The last fetch.
     pub fetch: Option<Arc<FetchSlot>>,
     /// When a client last asked for it.
@@ -148,6 +155,30 @@ impl Run {
             }
         }
         Ok(outcome.told)
+    }
+
+    /// Counts what became of its events so far.
+    pub(crate) fn count(&mut self) {
+        let taken = self.fetch.as_ref().map_or(0, |slot| slot.may_have_taken());
+        for (_, part) in self.parts_mut() {
+            part.count(taken);
+        }
+    }
+
+    /// Counts what became of its events, of which nothing more will be read.
+    pub(crate) fn count_last(&mut self) {
+        for (_, part) in self.parts_mut() {
+            part.count_last_of_rings();
+        }
+    }
+
+    /// What became of its events, as it was last counted.
+    pub(crate) fn tally(&self) -> Tally {
+        let mut sum = self.counted;
+        for (_, part) in self.parts() {
+            sum.add(&part.tally());
+        }
+        sum
     }
 
     /// Tells a fetch that is under way that its events are gone.

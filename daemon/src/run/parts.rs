@@ -91,6 +91,11 @@ impl Run {
 
     /// Forgets a producer that ended and left nothing. Only the sum over all such producers stays.
     pub(crate) fn forget(&mut self, producer: u32) {
+        let mut counted = self.counted;
+        for part in self.parts_of(producer) {
+            counted.add(&part.tally());
+        }
+        self.counted = counted;
         let accounts = self
             .parts_of(producer)
             .flat_map(|part| part.accounts(producer));

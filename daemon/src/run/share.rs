@@ -1,6 +1,7 @@
 //! One producer's part of a run: its rings, how far they were consumed, whether anybody still writes them.
 
 mod away;
+mod count;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use nrt_trace_model::filter::TypeSet;
 use nrt_trace_proto::v1;
 use nrt_trace_ring::{Account, Cursor};
 
+use super::tally::{Cause, Tally};
 use crate::drain::account::{merged, ring_account, without_ring};
 use crate::drain::asked::Asked;
 use crate::drain::fetch::{Certainty, PartJob, RingJob};
@@ -47,6 +49,8 @@ struct Ring {
     skipped: u64,
     /// Which of its events are the run's.
     asked: Asked,
+    /// What became of its events, as it was last counted.
+    counted: Tally,
 }
 
 /// One producer's part of a run.
@@ -71,6 +75,8 @@ pub(crate) struct Share {
     pub armed_from_ns: Option<u64>,
     /// Its words are impossible: nothing more is read.
     pub quarantined: bool,
+    /// What became of the events of rings that are no more, and of those without a ring.
+    counted: Tally,
 }
 
 impl Share {
@@ -83,6 +89,7 @@ impl Share {
             known: Arc::default(),
             skipped: 0,
             asked: Asked::default(),
+            counted: Tally::default(),
         };
         let rings = segment.layout().ncs().map(ring).collect();
         Self {
@@ -112,6 +119,7 @@ impl Share {
             writers: Writers::Awaited,
             armed_from_ns: None,
             quarantined: false,
+            counted: Tally::default(),
         }
     }
 
@@ -170,6 +178,7 @@ impl Share {
 
     /// Takes the accounts of the same producer's earlier part, of which nothing else is left.
     pub(crate) fn absorb(&mut self, old: Self) {
+        self.counted.add(&old.tally());
         let settled = old
             .settled
             .into_iter()
@@ -201,7 +210,7 @@ impl Share {
 
     /// Gives up all that is there, whoever may still write it, and says how many events could have been read.
     pub(crate) fn give_up(&mut self, producer_id: u32) -> u64 {
-        let events = self.abandon() + self.give_up_away(producer_id);
+        let events = self.abandon() + self.give_up_away(producer_id, Cause::Abandoned);
         self.end();
         events
     }
@@ -395,6 +404,7 @@ impl Share {
     /// Lets the rings' memory go; the accounts stay as they are.
     pub(crate) fn release(&mut self, producer_id: u32) -> Option<Arc<Segment>> {
         self.segment.as_ref()?;
+        self.count_last_of_rings();
         self.ends = self.next_numbers();
         self.settled = merged(self.accounts(producer_id).into_iter());
         self.rings.clear();

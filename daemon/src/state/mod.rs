@@ -18,7 +18,7 @@ mod store;
 pub(crate) use file::{Found, StateFile};
 pub(crate) use record::{
     AskedRecord, EndRecord, FileId, PastFilterRecord, ProducerRecord, RingRecord, RunRecord,
-    ShareRecord, State, TableRecord,
+    ShareRecord, State, TableRecord, TallyRecord,
 };
 pub(crate) use spool::{Label, Left, Spool};
 pub(crate) use store::{FromManager, Store};

@@ -20,6 +20,9 @@ pub(crate) struct State {
     /// Producers that a run holds something of.
     #[prost(message, repeated, tag = "5")]
     pub producers: Vec<ProducerRecord>,
+    /// What became of the events of runs that are no more.
+    #[prost(message, optional, tag = "6")]
+    pub counted: Option<TallyRecord>,
 }
 
 /// A run of the host or of a token.
@@ -64,6 +67,12 @@ pub(crate) struct RunRecord {
     /// How many there were.
     #[prost(uint32, tag = "13")]
     pub forgotten_processes: u32,
+    /// What became of the events of parts that are no more.
+    #[prost(message, optional, tag = "14")]
+    pub counted: Option<TallyRecord>,
+    /// What became of those of earlier runs of the scope.
+    #[prost(message, optional, tag = "15")]
+    pub before: Option<TallyRecord>,
 }
 
 /// A filter that a run had.
@@ -113,6 +122,9 @@ pub(crate) struct ShareRecord {
     /// Where the numbers of rings whose memory is gone ended.
     #[prost(message, repeated, tag = "10")]
     pub ends: Vec<EndRecord>,
+    /// What became of the events of rings that are no more, and of those without a ring.
+    #[prost(message, optional, tag = "11")]
+    pub counted: Option<TallyRecord>,
 }
 
 /// Where the numbers of a ring ended.
@@ -176,6 +188,29 @@ pub(crate) struct RingRecord {
     /// What the run had asked for, where the process's own capture shared the ring.
     #[prost(message, repeated, tag = "10")]
     pub asked: Vec<AskedRecord>,
+    /// What became of its events, as it was last counted.
+    #[prost(message, optional, tag = "11")]
+    pub counted: Option<TallyRecord>,
+}
+
+/// Counters of what became of events.
+#[derive(Clone, PartialEq, Eq, prost::Message)]
+pub(crate) struct TallyRecord {
+    /// Events that claimed a number.
+    #[prost(uint64, tag = "1")]
+    pub recorded: u64,
+    /// Consumed by a fetch.
+    #[prost(uint64, tag = "2")]
+    pub delivered: u64,
+    /// Passed by.
+    #[prost(uint64, tag = "3")]
+    pub skipped: u64,
+    /// Lost, by cause.
+    #[prost(uint64, repeated, tag = "4")]
+    pub lost: Vec<u64>,
+    /// Without a ring.
+    #[prost(uint64, repeated, tag = "5")]
+    pub unplaced: Vec<u64>,
 }
 
 /// From which claim on a run asked for which types only.

@@ -30,4 +30,5 @@ mod streams;
 mod strings;
 mod subscribe;
 mod support;
+mod totals;
 mod units;

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use nrt_trace_abi::layout::ring;
+use nrt_trace_abi::layout::{ring, segment};
 use nrt_trace_abi::message::Go;
 use nrt_trace_proto::v1;
 use std::sync::atomic::Ordering;
 
 use crate::support::{
-    Client, Fake, Host, Live, fetch, hello, host_run, send, subscription, wait_for,
+    Client, Fake, Host, Live, fetch, hello, host_run, send, subscription, token_run, wait_for,
 };
 
 /// Samples by name and labels.
-type Samples = BTreeMap<String, f64>;
+pub(crate) type Samples = BTreeMap<String, f64>;
 
 /// The metrics, put together again.
 pub(crate) fn text(client: &mut Client) -> String {
@@ -28,7 +28,7 @@ pub(crate) fn text(client: &mut Client) -> String {
     })
 }
 
-fn samples(text: &str) -> Samples {
+pub(crate) fn samples(text: &str) -> Samples {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let sample = |line: &str| {
         let (name, value) = line.rsplit_once(' ').unwrap();
@@ -58,7 +58,7 @@ fn of<'a>(samples: &'a Samples, family: &str) -> BTreeMap<&'a str, f64> {
 #[test]
 fn every_metric_is_moved_by_what_it_is_about() {
     let mut host = Host::with(|config| {
-        config.budgets.producers_per_uid = 3;
+        config.budgets.producers_per_uid = 4;
         config.host.period_ms = 100;
     });
     let first = text(&mut host);
@@ -93,6 +93,24 @@ fn every_metric_is_moved_by_what_it_is_about() {
     word(ring::TAIL).store(11, Ordering::Relaxed);
     liar.emit_many(0, 5);
     host.consume();
+    // What another capture of the process asked for, and what has no ring.
+    let few = v1::StartRequest {
+        events: vec!["nrt_execute".to_owned()],
+        ..token_run("few", 64)
+    };
+    host.start(few).unwrap();
+    let own = Fake::attach_with_token(&host, "few");
+    own.wait_heard::<Go>(1);
+    own.start_own(1, 64, u64::MAX, 1);
+    own.own_answer(1);
+    own.emit_many(0, 10);
+    host.fetch(v1::FetchRequest {
+        token: "few".to_owned(),
+        auto_commit: true,
+        ..fetch()
+    })
+    .unwrap();
+    fake.rings().map.words()[segment::NO_RING].store(1, Ordering::Relaxed);
     let of_liar = liar.rings();
     of_liar.map.words()[of_liar.layout.ring_word(0).unwrap() + ring::TAIL]
         .store(1, Ordering::Relaxed);
@@ -143,7 +161,7 @@ fn every_metric_is_moved_by_what_it_is_about() {
         "nrt_trace_budget_allowed",
     ];
     assert_eq!(families(&first), families(&last));
-    assert!(families(&last).len() >= 33);
+    assert!(families(&last).len() >= 44);
     for family in families(&last) {
         let (then, now) = (of(&before, &family), of(&after, &family));
         if faults.contains(&family.as_str()) {

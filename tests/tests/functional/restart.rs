@@ -284,3 +284,72 @@ fn a_run_goes_on_after_many_others() {
     host.until_state(probe.pid(), "capturing");
     assert_eq!(numbers(&host.fetch()), range(121..=140));
 }
+
+/// The daemon's counters of events: recorded, delivered, lost, open.
+fn counters(host: &Host) -> [u64; 4] {
+    let text = host.tracectl(&["metrics"]).ok().text();
+    let sum = |name: &str| {
+        let mine = text.lines().filter(|line| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with([' ', '{']))
+        });
+        let value = |line: &str| line.rsplit(' ').next()?.parse::<f64>().ok();
+        let sum: f64 = mine.filter_map(value).sum();
+        assert!(sum >= 0.0 && sum.fract() == 0.0, "{name} {sum}");
+        format!("{sum}").parse().expect("a whole number")
+    };
+    let all = [
+        sum("nrt_trace_events_recorded_total"),
+        sum("nrt_trace_events_delivered_total"),
+        sum("nrt_trace_events_lost_total"),
+        sum("nrt_trace_events_open"),
+    ];
+    assert_eq!(all[0], all[1..].iter().sum::<u64>(), "{all:?}");
+    all
+}
+
+/// No counter goes back over any end of the daemon, also while processes have not come back yet; and what ended with the
+/// daemon is told as lost.
+#[test]
+fn counters_of_events_go_on_with_the_next_daemon() {
+    let mut host = Host::with_daemon();
+    let mut probe = host.interactive_probe(&["-n", "1000"]);
+    host.tracectl(&["start", "--max-events-per-nc", "1024"])
+        .ok();
+    emit(&mut probe, 1000);
+    assert_eq!(host.fetch().events.len(), 1000);
+    (0..3).for_each(|_| emit(&mut probe, 1000));
+    // Nobody has read: the ring has 1024 of 3000.
+    assert_eq!(counters(&host), [4000, 1000, 1976, 1024]);
+    kill_daemon(&mut host);
+    host.start_daemon(&[]);
+    assert_eq!(counters(&host), [4000, 1000, 1976, 1024]);
+    host.until_state(probe.pid(), "capturing");
+    assert_eq!(counters(&host), [4000, 1000, 1976, 1024]);
+    assert_eq!(host.fetch().events.len(), 1024);
+    assert_eq!(counters(&host), [4000, 2024, 1976, 0]);
+    let pid = probe.pid();
+    probe.wait().ok();
+    host.until_state(pid, "dead");
+    assert!(host.fetch().events.is_empty());
+    assert_eq!(counters(&host), [4000, 2024, 1976, 0]);
+    // It is forgotten; what it had lost is not.
+    assert_eq!(host.stop_daemon(), Some(0));
+    host.start_daemon(&[]);
+    assert_eq!(counters(&host), [4000, 2024, 1976, 0]);
+    // One that ends while there is no daemon, and nobody keeps what it had.
+    let mut late = host.interactive_probe(&["-n", "100"]);
+    host.until_state(late.pid(), "capturing");
+    emit(&mut late, 100);
+    assert_eq!(counters(&host), [4100, 2024, 1976, 100]);
+    kill_daemon(&mut host);
+    late.wait().ok();
+    host.start_daemon(&[]);
+    assert_eq!(counters(&host), [4100, 2024, 2076, 0]);
+    // The run's end, and the start of another.
+    host.tracectl(&["stop"]).ok();
+    host.tracectl(&["start"]).ok();
+    kill_daemon(&mut host);
+    host.start_daemon(&[]);
+    assert_eq!(counters(&host), [4100, 2024, 2076, 0]);
+}

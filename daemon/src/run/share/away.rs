@@ -11,6 +11,7 @@ use super::{Ring, Share, Writers};
 use crate::drain::account::{merged, ring_account};
 use crate::drain::asked::Asked;
 use crate::drain::segment::Segment;
+use crate::run::tally::{Cause, Tally};
 use crate::state::{EndRecord, FileId, RingRecord, ShareRecord};
 
 /// What is known of memory that is away.
@@ -42,6 +43,7 @@ impl Share {
             claimed: self.account_by_number(ring).claimed,
             first: self.first(ring.nc),
             asked: ring.asked.records(),
+            counted: Some(ring.counted.record()),
         };
         let away = self.away.as_ref();
         ShareRecord {
@@ -56,6 +58,7 @@ impl Share {
             quiet: away.map_or_else(|| !self.may_be_written(), |away| away.quiet),
             quarantined: self.quarantined,
             barred: self.barred,
+            counted: Some(self.counted.record()),
             ends: (self.ends.iter())
                 .map(|(nc, next)| EndRecord {
                     nc: u32::try_from(*nc).unwrap_or(u32::MAX),
@@ -83,6 +86,7 @@ impl Share {
         share.armed_from_ns = record.armed_from_ns;
         share.quarantined = record.quarantined;
         share.barred = record.barred;
+        share.counted = Tally::restored(record.counted.as_ref());
         share.ends = (record.ends.iter())
             .map(|end| (end.nc as usize, end.next))
             .collect();
@@ -109,6 +113,7 @@ impl Share {
                     known: Arc::default(),
                     skipped: ring.skipped,
                     asked: Asked::restored(&ring.asked)?,
+                    counted: Tally::restored(ring.counted.as_ref()),
                 })
             })
             .collect::<Option<_>>()?;
@@ -203,12 +208,14 @@ impl Share {
     }
 
     /// Gives up memory that will not come back: what was claimed when it was last written down, and not delivered, is
-    /// lost. Says how many events that are at least.
-    pub(crate) fn give_up_away(&mut self, producer_id: u32) -> u64 {
+    /// lost, for this cause. Says how many events that are at least.
+    pub(crate) fn give_up_away(&mut self, producer_id: u32, cause: Cause) -> u64 {
         if self.away.is_none() {
             return 0;
         }
         let lost = self.unread();
+        self.count(0);
+        self.count_last(cause);
         self.ends = self.next_numbers();
         let accounts = self.rings.iter().map(|ring| {
             let known = self.account(ring);
