@@ -27,8 +27,6 @@ pub struct Daemon;
 #[derive(Debug)]
 pub struct Running {
     config: Arc<Config>,
-    /// Whether the path of the control socket is a file that this process can see.
-    control_reachable: bool,
     current: Current,
     handle: Handle,
     ended: watch::Receiver<bool>,
@@ -103,7 +101,6 @@ impl Daemon {
         // From here on an error drops `running`, which ends what was begun.
         let mut running = Running {
             config: config.clone(),
-            control_reachable: config.control_socket.exists(),
             current: current.clone(),
             handle: handle.clone(),
             ended,
@@ -151,11 +148,6 @@ impl Running {
     /// The host monitor's door.
     pub(crate) fn monitor(&self) -> HostMonitor {
         self.host.monitor()
-    }
-
-    /// The control socket's file, if this process can see it: one that was handed over may have a name that is none.
-    pub(crate) fn reachable_control_socket(&self) -> Option<&Path> {
-        self.control_reachable.then(|| self.control_socket())
     }
 
     /// Goes on with other settings, of those that can change while it runs.

@@ -3,7 +3,10 @@
 //! They are its own: their files, modes and groups are what its units say, and stay when the daemon ends, so that whoever
 //! connects in between waits instead of being refused.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
 
 use nrt_trace_shm::adopt::{self, Adopted};
 use nrt_trace_shm::manager::Handed;
@@ -44,13 +47,30 @@ impl Listening {
                 .any(|kind| adopt::check_listening(&one.fd, *kind).is_ok())
         };
         // Closed, it would leave whoever connects to it waiting for ever, and what it was meant for bound a second time.
-        match handed.iter().find(listens) {
-            Some(unknown) => Err(StartError::UnknownSocket {
+        if let Some(unknown) = handed.iter().find(listens) {
+            return Err(StartError::UnknownSocket {
                 name: unknown.name.clone(),
-            }),
-            None => Ok(taken),
+            });
         }
+        let gone = taken.named().find(|(_, path)| is_gone(path));
+        if let Some((name, path)) = gone.map(|(name, path)| (name, path.to_owned())) {
+            return Err(StartError::FileGone { name, path });
+        }
+        Ok(taken)
     }
+
+    /// Those that have a file, with their names.
+    fn named(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        let metrics = self.metrics.as_ref().map(|(adopted, _)| adopted);
+        [
+            (CONTROL, self.control.as_ref()),
+            (PRODUCER, self.producer.as_ref()),
+            (METRICS, metrics),
+        ]
+        .into_iter()
+        .filter_map(|(name, adopted)| Some((name, adopted?.path.as_deref()?)))
+    }
+
     /// Names of the sockets that are there, for the log.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         [
@@ -65,12 +85,40 @@ impl Listening {
 
     /// Writes down where the sockets are: their paths are those that they were bound with, whatever the settings say.
     pub(crate) fn place(&self, config: &mut Config) {
-        let path = |socket: &Option<Adopted>| socket.as_ref().and_then(|one| one.path.clone());
-        if let Some(path) = path(&self.control) {
-            config.control_socket = path;
-        }
-        if let Some(path) = path(&self.producer) {
-            config.producer_socket = path;
-        }
+        let default = Config::default();
+        let place = |adopted: &Option<Adopted>, key, setting: &mut PathBuf, default: &Path| {
+            let Some(path) = adopted.as_ref().and_then(|one| one.path.clone()) else {
+                return;
+            };
+            if *setting != path && setting != default {
+                tracing::warn!(
+                    key,
+                    setting = %setting.display(),
+                    used = %path.display(),
+                    "the service manager's socket is used, and not the one of the settings"
+                );
+            }
+            *setting = path;
+        };
+        place(
+            &self.control,
+            "control_socket",
+            &mut config.control_socket,
+            &default.control_socket,
+        );
+        place(
+            &self.producer,
+            "producer_socket",
+            &mut config.producer_socket,
+            &default.producer_socket,
+        );
     }
+}
+
+/// Whether a socket's file is surely gone, so that nobody could connect. Where its folder can't be seen either, it may be
+/// one of another mount namespace, where others see it.
+fn is_gone(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or_else(|| Path::new("/"));
+    let is_socket = |meta: fs::Metadata| meta.file_type().is_socket();
+    folder.is_dir() && !fs::metadata(path).is_ok_and(is_socket)
 }

@@ -68,6 +68,17 @@ pub enum StartError {
         /// Its name.
         name: String,
     },
+    /// The file of a socket that the service manager handed over is no more.
+    #[error(
+        "the service manager listens on {}, but there is no socket at that path any more, and nobody could connect: restart the .socket unit of \"{name}\"",
+        .path.display()
+    )]
+    FileGone {
+        /// The socket's name.
+        name: &'static str,
+        /// Where it was.
+        path: PathBuf,
+    },
     /// The path does not fit the kernel's field.
     #[error("the socket path {} has {bytes} bytes; at most {limit} are possible", .path.display())]
     PathTooLong {

@@ -2,7 +2,10 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
+
+use nrt_trace_shm::socket;
 
 use crate::daemon::Running;
 use crate::listen::StartError;
@@ -18,10 +21,20 @@ const SETTINGS: u8 = 4;
 /// Bytes of a frame's head.
 const HEAD: usize = 9;
 
-/// Returns when the control socket's server speaks, and the thread that listens on the producer socket takes requests.
+/// Returns when the control socket's server speaks, the producer socket can be connected to, and the thread that accepts
+/// there takes requests. A socket that was handed over under a name that is no file, or none that can be seen from here, is
+/// not connected to: it listened before this program began.
 pub(super) fn wait(running: &Running) -> Result<(), StartError> {
     let failed = |what| move |source| StartError::System { what, source };
-    server_speaks(running).map_err(failed("get an answer on the control socket"))?;
+    let control = running.control_socket();
+    if control.exists() {
+        server_speaks(control).map_err(failed("get an answer on the control socket"))?;
+    }
+    let producer = running.producer_socket();
+    if producer.exists() {
+        let connected = socket::connect(producer).map_err(io::Error::other);
+        connected.map_err(failed("get an answer on the producer socket"))?;
+    }
     (running.handle())
         .ask_blocking(Command::Status)
         .map(drop)
@@ -29,10 +42,7 @@ pub(super) fn wait(running: &Running) -> Result<(), StartError> {
         .map_err(failed("get an answer on the producer socket"))
 }
 
-fn server_speaks(running: &Running) -> io::Result<()> {
-    let Some(path) = running.reachable_control_socket() else {
-        return Ok(()); // handed over under a name that is no file: it listened before this program began
-    };
+fn server_speaks(path: &Path) -> io::Result<()> {
     let mut server = UnixStream::connect(path)?;
     server.set_read_timeout(Some(PATIENCE))?;
     server.set_write_timeout(Some(PATIENCE))?;

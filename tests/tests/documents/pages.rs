@@ -12,11 +12,12 @@ use nrt_trace_tests::page::{Page, Step, agrees};
 use nrt_trace_tests::{Host, PATIENT, artifacts, run};
 
 /// Pages whose commands are run, each by a test below. Why a block of them is not run stands at the block.
-const FOLLOWED: [&str; 11] = [
+const FOLLOWED: [&str; 12] = [
     "README.md",
     "docs/api.md",
     "docs/commands.md",
     "docs/configuration.md",
+    "docs/containers.md",
     "docs/formats.md",
     "docs/host-monitor.md",
     "docs/install.md",
@@ -249,6 +250,11 @@ fn quick_start() {
 #[test]
 fn commands() {
     follow("docs/commands.md", &Host::with_daemon());
+}
+
+#[test]
+fn containers() {
+    follow("docs/containers.md", &Host::with_daemon());
 }
 
 #[test]

@@ -171,6 +171,39 @@ fn what_is_no_such_socket_is_refused() {
     }
 }
 
+/// A socket whose file was removed, as `systemctl clean` does under a unit that goes on listening, is one that nobody can
+/// connect to: the daemon says so in place of being ready.
+#[test]
+fn a_socket_whose_file_is_gone_is_refused() {
+    for name in ["control", "producer"] {
+        let (host, manager) = listened_on();
+        let path = host.path(format!("{name}.sock"));
+        fs::remove_file(&path).unwrap();
+        let (status, said) = manager.refused_daemon(&host);
+        assert_eq!(status, Some(1), "{said}");
+        for part in [&format!("\"{name}\""), &path.display().to_string()] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        assert!(!manager.was_told("READY=1"));
+    }
+}
+
+/// The settings don't move a socket that was handed over, and the log says which path holds.
+#[test]
+fn a_path_of_the_settings_that_is_not_used_is_told() {
+    let (mut host, manager) = listened_on();
+    let other = host.path("other.sock").display().to_string();
+    manager.start_daemon(&mut host, &["--producer-socket", &other]);
+    let log = host.daemon_log();
+    let warning = log.lines().find(|line| line.contains("is used, and not"));
+    let warning = warning.unwrap_or_else(|| panic!("no warning: {log}"));
+    let used = host.producer_socket().display().to_string();
+    for part in ["producer_socket", &other, &used] {
+        assert!(warning.contains(part), "{part}: {warning}");
+    }
+    assert_eq!(host.stop_daemon(), Some(0));
+}
+
 /// Two descriptors under one name can't both be the socket.
 #[test]
 fn two_sockets_of_one_name_are_refused() {
