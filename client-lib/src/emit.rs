@@ -254,6 +254,7 @@ fn now(inside: &Inside) -> u64 {
 
 /// Takes the clock's parameters from the page, if events are timed by the counter.
 fn refresh(inside: &Inside) -> Option<ClockParams> {
+    // SYNC(clock-mode): if the counter is to be used, the selector that is read next points to a line.
     let mode = LoadWord::load(&CONTROL.words()[control::CLOCK_MODE], Ordering::Acquire);
     if mode != control::CLOCK_MODE_TSC || TSC_FORBIDDEN.load(Ordering::Relaxed) {
         return None;

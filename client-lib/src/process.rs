@@ -75,6 +75,7 @@ pub(crate) fn names() -> &'static Published<SharedNames> {
 }
 
 pub(crate) fn status() -> Status {
+    // SYNC(status): what was done before it was set is seen.
     match OWN.get().0.1.load(Ordering::Acquire) {
         1 => Status::Connecting,
         2 => Status::NoDaemon,
@@ -87,6 +88,7 @@ pub(crate) fn status() -> Status {
 }
 
 pub(crate) fn set_status(status: Status) {
+    // SYNC(status).
     OWN.get().0.1.store(status as u64, Ordering::Release);
 }
 
@@ -113,6 +115,7 @@ pub(crate) fn release_embedded() {
 
 fn change(from: Status, to: Status) -> bool {
     let word = &OWN.get().0.1;
+    // SYNC(status): a right passes from one to the next, with the page and the segment as the one before left them.
     word.compare_exchange(from as u64, to as u64, Ordering::AcqRel, Ordering::Relaxed)
         .is_ok()
 }

@@ -111,7 +111,7 @@ impl ControlPage {
         // SYNC(clock): publishes the copy.
         self.word(control::CLOCK_SELECT)
             .store(next, Ordering::Release);
-        // Last, and Release: whoever sees that the counter is to be used also sees a selector with a line.
+        // SYNC(clock-mode): last; whoever sees that the counter is to be used also sees a selector with a line.
         self.word(control::CLOCK_MODE)
             .store(control::CLOCK_MODE_TSC, Ordering::Release);
     }

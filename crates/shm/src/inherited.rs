@@ -4,6 +4,14 @@
 //! ([`crate::page::WipedOnFork`]), but a fork in a signal handler may have interrupted an emit that had its pointer
 //! already: the child's half of that emit would go on in the parent's ring. So the child puts memory of its own in place
 //! of each mapping, at the same address, before `fork` returns in it.
+//!
+//! ```text
+//! note                                        another thread, or a child's copy of the memory
+//!   start: null → TAKEN     (Acquire) ◄────      start = null          (Release) ── SYNC(note-free): unmapped after it
+//!   bytes = …               (Relaxed)
+//!   start = address         (Release) ─────►     start                 (Acquire) ── SYNC(note)
+//!   FIRST = note            (Release) ─────►     FIRST                 (Acquire) ── SYNC(notes)
+//! ```
 
 use std::ffi::c_void;
 use std::ptr;
@@ -38,12 +46,14 @@ impl Noted {
     pub(crate) unsafe fn new(start: *mut c_void, bytes: usize) -> Self {
         let note = notes().find(|note| {
             let (free, taken) = (ptr::null_mut(), TAKEN);
+            // SYNC(note-free): the number of bytes is written after the one before was done with.
             note.start
                 .compare_exchange(free, taken, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok()
         });
         let note = note.unwrap_or_else(another);
         note.bytes.store(bytes, Ordering::Relaxed);
+        // SYNC(note): with its number of bytes.
         note.start.store(start, Ordering::Release);
         Self(note)
     }
@@ -51,19 +61,22 @@ impl Noted {
 
 impl Drop for Noted {
     fn drop(&mut self) {
+        // SYNC(note-free): whoever takes the note next comes after this.
         self.0.start.store(ptr::null_mut(), Ordering::Release);
     }
 }
 
 /// Every note, free ones too.
 fn notes() -> impl Iterator<Item = &'static Note> {
-    // SAFETY: null, or a leaked box from `another`, published after it was written.
+    // SYNC(notes): a note is seen as it was written.
+    // SAFETY: null, or a leaked box from `another`, which nobody writes but through its atomics once it is published.
     let first = unsafe { FIRST.load(Ordering::Acquire).as_ref() };
     std::iter::successors(first, |note| note.next)
 }
 
 /// One more note, taken.
 fn another() -> &'static Note {
+    // SYNC(notes).
     let mut first = FIRST.load(Ordering::Acquire);
     let note = Box::leak(Box::new(Note {
         start: AtomicPtr::new(TAKEN),
@@ -72,10 +85,11 @@ fn another() -> &'static Note {
     }));
     let note: *mut Note = note;
     loop {
-        // SAFETY: as in `notes`.
+        // SAFETY: null, or a leaked box from an earlier call of this, published after it was written.
         let next = unsafe { first.as_ref() };
         // SAFETY: leaked above, and not published yet: nobody else has it.
         unsafe { (*note).next = next };
+        // SYNC(notes): Release, the note with its successor is written; Acquire, for the successor.
         match FIRST.compare_exchange(first, note, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: leaked, and from here on only shared.
             Ok(_) => return unsafe { &*note },
@@ -88,6 +102,7 @@ fn another() -> &'static Note {
 /// locks nor allocates. Where there is no memory for that, the mapping stays.
 pub fn replace_all() {
     for note in notes() {
+        // SYNC(note).
         let start = note.start.load(Ordering::Acquire);
         if start.is_null() || start == TAKEN {
             continue;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
-use super::Slot;
+use super::table::Slot;
 
 pub(super) use tls::with;
 
