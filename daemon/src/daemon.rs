@@ -17,7 +17,7 @@ use crate::registry::{Parts, Registry};
 use crate::rpc::{Control, Server};
 use crate::run::error::RunError;
 use crate::state::FromManager;
-use crate::strings::Names;
+use crate::strings::{NameBudgets, Names};
 
 /// A trace collector that can be started. Several may run in one process, each with sockets of its own.
 #[derive(Debug)]
@@ -82,7 +82,10 @@ impl Daemon {
             handle: handle.clone(),
             clock: Clock::start()?,
             memory: Memory::start(config.budgets.memory_bytes, config.allocate, handle.clone())?,
-            names: Arc::new(Names::new(config.budgets.names_bytes)),
+            names: Arc::new(Names::new(NameBudgets {
+                total: config.budgets.names_bytes,
+                per_uid: config.budgets.names_bytes_per_uid,
+            })),
             machine,
             members,
             c_programs: CPrograms::new(monitor.clone()),

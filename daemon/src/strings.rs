@@ -3,6 +3,8 @@
 //! The id of a name is a hash of its bytes, so all producers agree on it, and a name outlives the process that told it
 //! and any number of ring laps. The merged table is a list, so that a reader asks for "those from n on".
 
+mod room;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
@@ -11,16 +13,8 @@ use nrt_trace_model::strings::get_id;
 use nrt_trace_proto::v1;
 use nrt_trace_shm::strings::StringReader;
 
-/// Why a name was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refused {
-    /// Its bytes are no text.
-    NotUtf8,
-    /// Its id is not the hash of its bytes.
-    WrongId,
-    /// The merged table is full.
-    NoRoom,
-}
+use room::Room;
+pub(crate) use room::{NameBudgets, Refused};
 
 /// The merged table of all producers' names.
 #[derive(Debug)]
@@ -33,22 +27,22 @@ struct Merged {
     /// Position in `list` of each id.
     places: HashMap<u64, usize>,
     list: Vec<(u64, Box<str>)>,
-    /// Bytes that the table may still grow by.
-    room: u64,
-    told_full: bool,
+    room: Room,
+    /// Names that were not taken, by [`Refused`].
+    refused: [u64; Refused::ALL.len()],
 }
 
 /// Bytes that an entry takes beside its text, roughly.
 const ENTRY_BYTES: u64 = 64;
 
 impl Names {
-    /// An empty table that takes at most about `budget` bytes.
-    pub(crate) fn new(budget: u64) -> Self {
+    /// An empty table that takes at most about as many bytes as `budgets` say.
+    pub(crate) fn new(budgets: NameBudgets) -> Self {
         let merged = Merged {
             places: HashMap::new(),
             list: Vec::new(),
-            room: budget,
-            told_full: false,
+            room: Room::new(budgets),
+            refused: [0; Refused::ALL.len()],
         };
         Self {
             merged: Mutex::new(merged),
@@ -91,24 +85,45 @@ impl Names {
         })
     }
 
-    /// Takes names that an earlier daemon knew.
-    pub(crate) fn learn(&self, texts: &[String]) {
+    /// Bytes that the names take: all of them, and those of the user who has most.
+    pub(crate) fn used(&self) -> (u64, u64) {
+        lock(&self.merged).room.used()
+    }
+
+    /// Names that were not taken, by cause.
+    pub(crate) fn refused(&self) -> [u64; Refused::ALL.len()] {
+        lock(&self.merged).refused
+    }
+
+    /// Takes names that an earlier daemon knew, of a process of `uid`.
+    pub(crate) fn learn(&self, uid: u32, texts: &[String]) {
         for text in texts {
             // One that finds no room, or conflicts, is told of as any other.
-            let _refused = self.take(get_id(text.as_bytes()), text.as_bytes());
+            let _refused = self.take(uid, get_id(text.as_bytes()), text.as_bytes());
         }
     }
 
-    /// Takes a name that a producer published.
-    fn take(&self, id: u64, bytes: &[u8]) -> Result<(), Refused> {
-        let text = std::str::from_utf8(bytes).map_err(|_| Refused::NotUtf8)?;
-        if id != get_id(bytes) {
-            return Err(Refused::WrongId);
-        }
+    /// Takes a name that a process of `uid` published.
+    fn take(&self, uid: u32, id: u64, bytes: &[u8]) -> Result<(), Refused> {
+        let text = std::str::from_utf8(bytes).ok();
+        let text = text.filter(|_| id == get_id(bytes));
         let merged = &mut *lock(&self.merged);
-        match merged.places.entry(id) {
+        let taken = match text {
+            Some(text) => merged.take(uid, id, text),
+            None => Err(Refused::Invalid),
+        };
+        if let Err(why) = taken {
+            merged.refused[why as usize] += 1;
+        }
+        taken
+    }
+}
+
+impl Merged {
+    fn take(&mut self, uid: u32, id: u64, text: &str) -> Result<(), Refused> {
+        match self.places.entry(id) {
             Entry::Occupied(place) => {
-                let first = &merged.list[*place.get()].1;
+                let first = &self.list[*place.get()].1;
                 if **first != *text {
                     tracing::warn!(
                         "conflicting id {id} with name {first:?} and {text:?}: the first stays"
@@ -117,17 +132,9 @@ impl Names {
             }
             Entry::Vacant(place) => {
                 let cost = text.len() as u64 + ENTRY_BYTES;
-                if cost > merged.room {
-                    if !std::mem::replace(&mut merged.told_full, true) {
-                        tracing::warn!(
-                            "the table of names is full (names_budget_bytes): new names stay unresolved"
-                        );
-                    }
-                    return Err(Refused::NoRoom);
-                }
-                merged.room -= cost;
-                place.insert(merged.list.len());
-                merged.list.push((id, text.into()));
+                self.room.take(uid, cost)?;
+                place.insert(self.list.len());
+                self.list.push((id, text.into()));
             }
         }
         Ok(())
@@ -137,6 +144,8 @@ impl Names {
 /// One producer's table, as the daemon reads it.
 #[derive(Debug)]
 pub(crate) struct ProducerNames {
+    /// Whose process it is.
+    uid: u32,
     state: Mutex<Table>,
 }
 
@@ -150,9 +159,10 @@ struct Table {
 }
 
 impl ProducerNames {
-    /// The names that `reader` reads.
-    pub(crate) fn new(reader: StringReader) -> Self {
+    /// The names that `reader` reads, of a process of `uid`.
+    pub(crate) fn new(uid: u32, reader: StringReader) -> Self {
         Self {
+            uid,
             state: Mutex::new(Table {
                 reader: Some(reader),
                 refused: 0,
@@ -162,8 +172,9 @@ impl ProducerNames {
     }
 
     /// The names of a process that ended before this daemon began: they were told, and these are the counts.
-    pub(crate) fn of_ended((last_full, refused): (u64, u64)) -> Self {
+    pub(crate) fn of_ended(uid: u32, (last_full, refused): (u64, u64)) -> Self {
         Self {
+            uid,
             state: Mutex::new(Table {
                 reader: None,
                 refused,
@@ -191,7 +202,8 @@ impl ProducerNames {
             return;
         };
         let refused = &mut table.refused;
-        reader.poll(|id, bytes, _nc| *refused += u64::from(names.take(id, bytes).is_err()));
+        reader
+            .poll(|id, bytes, _nc| *refused += u64::from(names.take(self.uid, id, bytes).is_err()));
     }
 
     /// Merges the last names and lets the table's memory go.
@@ -227,6 +239,11 @@ mod tests {
 
     use super::*;
 
+    const ROOM: NameBudgets = NameBudgets {
+        total: 1 << 20,
+        per_uid: 1 << 20,
+    };
+
     fn texts(names: &Names, from: usize) -> Vec<String> {
         names
             .from(from, 1 << 20)
@@ -237,10 +254,10 @@ mod tests {
 
     #[test]
     fn names_merge_once_whoever_tells_them() {
-        let names = Names::new(1 << 20);
+        let names = Names::new(ROOM);
         for text in ["a", "b", "a", "日本語"] {
             names
-                .take(get_id(text.as_bytes()), text.as_bytes())
+                .take(7, get_id(text.as_bytes()), text.as_bytes())
                 .unwrap();
         }
         assert_eq!(texts(&names, 0), ["a", "b", "日本語"]);
@@ -253,11 +270,11 @@ mod tests {
 
     #[test]
     fn a_piece_of_the_table_has_a_size() {
-        let names = Names::new(1 << 20);
+        let names = Names::new(ROOM);
         for n in 0..100 {
             let text = format!("{n:0100}");
             names
-                .take(get_id(text.as_bytes()), text.as_bytes())
+                .take(7, get_id(text.as_bytes()), text.as_bytes())
                 .unwrap();
         }
         let piece = names.from(0, 1000);
@@ -271,22 +288,52 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_refused() {
-        let names = Names::new(2 * ENTRY_BYTES);
-        assert_eq!(names.take(get_id(b"\xFF"), b"\xFF"), Err(Refused::NotUtf8));
-        assert_eq!(names.take(7, b"a"), Err(Refused::WrongId));
-        names.take(get_id(b"a"), b"a").unwrap();
-        assert_eq!(names.take(get_id(b"b"), b"b"), Err(Refused::NoRoom));
-        names.take(get_id(b"a"), b"a").unwrap();
+        let names = Names::new(NameBudgets {
+            total: 2 * ENTRY_BYTES,
+            ..ROOM
+        });
+        assert_eq!(
+            names.take(7, get_id(b"\xFF"), b"\xFF"),
+            Err(Refused::Invalid)
+        );
+        assert_eq!(names.take(7, 7, b"a"), Err(Refused::Invalid));
+        names.take(7, get_id(b"a"), b"a").unwrap();
+        assert_eq!(names.take(7, get_id(b"b"), b"b"), Err(Refused::Full));
+        names.take(7, get_id(b"a"), b"a").unwrap();
         assert_eq!(texts(&names, 0), ["a"]);
+        assert_eq!(names.refused(), [2, 0, 1]);
+    }
+
+    /// Whoever fills a share has numbers for names; others' names, and those that others told, stay what they are.
+    #[test]
+    fn one_users_names_leave_room_for_others() {
+        let names = Names::new(NameBudgets {
+            per_uid: 10 * (ENTRY_BYTES + 5),
+            ..ROOM
+        });
+        let take = |uid, text: &str| names.take(uid, get_id(text.as_bytes()), text.as_bytes());
+        take(8, "ours!").unwrap();
+        for n in 0..10 {
+            take(7, &format!("{n:05}")).unwrap();
+        }
+        assert_eq!(take(7, "more!"), Err(Refused::UserFull));
+        assert_eq!(take(7, "ours!"), Ok(()), "another user's costs nothing");
+        take(8, "more!").unwrap();
+        assert_eq!(take(7, "more!"), Ok(()));
+        let each = ENTRY_BYTES + 5;
+        assert_eq!(
+            (names.used(), names.refused()),
+            ((12 * each, 10 * each), [0, 1, 0])
+        );
     }
 
     #[test]
     fn a_producers_names_stay_when_it_is_gone() {
-        let names = Names::new(1 << 20);
+        let names = Names::new(ROOM);
         let (reader, fd) = StringReader::create(1 << 16).unwrap();
         let layout = StringTableLayout::new(1 << 16).unwrap();
         let map = WriteMapping::map(&fd, 1 << 16).unwrap();
-        let table = ProducerNames::new(reader);
+        let table = ProducerNames::new(7, reader);
         append(map.words(), &layout, get_id(b"x"), b"x", 0).unwrap();
         append(map.words(), &layout, 9, b"liar", 0).unwrap();
         table.merge_into(&names);

@@ -143,6 +143,8 @@ pub struct Budgets {
     pub string_table_bytes: u64,
     /// Bytes of all names together that the daemon remembers.
     pub names_bytes: u64,
+    /// Bytes of the names of one user's processes.
+    pub names_bytes_per_uid: u64,
     /// A token's run that nobody asks for, and none of whose processes is attached, is given up after this time, s;
     /// 0: never.
     pub forgotten_run_s: u64,
@@ -160,6 +162,7 @@ impl Default for Budgets {
             ended_bytes: half_of_memory() / 2,
             string_table_bytes: nrt_trace_abi::layout::strings::DEFAULT_BYTES,
             names_bytes: 256 << 20,
+            names_bytes_per_uid: 64 << 20,
             forgotten_run_s: 3600,
         }
     }

@@ -4,6 +4,7 @@ use nrt_trace_proto::v1;
 
 use super::{Outcome, View};
 use crate::run::tally::{Cause, Tally};
+use crate::strings::Refused;
 
 /// What a metric's value does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +49,7 @@ const fn gauge(name: &'static str, help: &'static str, samples: fn(&View, Sink<'
 }
 
 /// The table. Sizes are bytes, times seconds.
-pub(super) const FAMILIES: [Family; 44] = [
+pub(super) const FAMILIES: [Family; 45] = [
     gauge(
         "nrt_trace_build_info",
         "1, with the daemon's version and that of its shared memory",
@@ -126,6 +127,16 @@ pub(super) const FAMILIES: [Family; 44] = [
                     vec![("cause", refusal.cause.clone())],
                     number(refusal.count),
                 );
+            }
+        },
+    ),
+    counter(
+        "nrt_trace_names_refused",
+        "Names of processes that show as their numbers, by cause: no name, or the setting that was reached",
+        |view, sink| {
+            for cause in Refused::ALL {
+                let count = view.totals.names_refused[cause as usize];
+                sink(vec![("cause", cause.name().to_owned())], number(count));
             }
         },
     ),

@@ -54,6 +54,7 @@ impl Registry {
         let mut totals = Totals {
             all: self.counted,
             scopes: Vec::new(),
+            names_refused: self.names.refused(),
         };
         for run in self.runs.iter_mut().filter(|run| run.own.is_none()) {
             run.count();

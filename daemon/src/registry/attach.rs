@@ -214,7 +214,10 @@ impl Registry {
             process: PeerProcess { peer, pidfd },
             ..
         } = visitor;
-        let (page, names) = (Arc::new(page), Arc::new(ProducerNames::new(strings)));
+        let (page, names) = (
+            Arc::new(page),
+            Arc::new(ProducerNames::new(peer.uid, strings)),
+        );
         let mut producer = Producer::new(id, hello, peer, facts, page.clone(), names);
 
         let watched = epoll::modify(

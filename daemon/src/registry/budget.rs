@@ -338,6 +338,7 @@ impl Registry {
             used,
             allowed,
         };
+        let (names, most) = self.names.used();
         let open = std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
         status.budgets = vec![
             budget(
@@ -354,6 +355,13 @@ impl Registry {
                 "memory_budget_bytes",
                 status.resident_bytes,
                 budgets.memory_bytes,
+            ),
+            budget("names_budget_bytes", names, budgets.names_bytes),
+            // Of the user who has most.
+            budget(
+                "names_budget_bytes_per_uid",
+                most,
+                budgets.names_bytes_per_uid,
             ),
             budget(
                 NO_DESCRIPTORS,

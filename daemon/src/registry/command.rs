@@ -16,7 +16,7 @@ use crate::pulse::Pulse;
 use crate::run::error::RunError;
 use crate::run::request::{FetchSpec, FilterSpec, StartSpec};
 use crate::run::tally::Tally;
-use crate::strings::{Names, ProducerNames};
+use crate::strings::{Names, ProducerNames, Refused};
 
 /// Requests that wait at a time.
 const WAITING: usize = 256;
@@ -34,6 +34,8 @@ pub(crate) struct Totals {
     pub all: Tally,
     /// Of each scope that has a run: its token, and the sum over its runs.
     pub scopes: Vec<(String, Tally)>,
+    /// Names that were not taken, by [`Refused`].
+    pub names_refused: [u64; Refused::ALL.len()],
 }
 
 /// A request to the registry thread.

@@ -170,9 +170,10 @@ impl Registry {
                     else {
                         continue;
                     };
-                    self.names.learn(&beside.names);
                     if let Some(producer) = self.producers.get_mut(&id) {
-                        producer.names = Arc::new(ProducerNames::of_ended(beside.counts));
+                        self.names.learn(producer.uid, &beside.names);
+                        let names = ProducerNames::of_ended(producer.uid, beside.counts);
+                        producer.names = Arc::new(names);
                     }
                     fd
                 };
@@ -198,10 +199,11 @@ impl Registry {
     }
 }
 
-/// The tables of names that the service manager kept of a producer, and the reader of the last one.
+/// The tables of names that the service manager kept of a producer of `uid`, and the reader of the last one.
 pub(super) fn take_tables(
     store: &mut Store,
     records: &[TableRecord],
+    uid: u32,
     names: &crate::strings::Names,
 ) -> (Vec<KeptTable>, Option<ProducerNames>) {
     let (mut tables, mut last) = (Vec::new(), None);
@@ -212,7 +214,7 @@ pub(super) fn take_tables(
         };
         match StringReader::adopt(&fd, record.bytes) {
             Ok(reader) => {
-                let reader = ProducerNames::new(reader);
+                let reader = ProducerNames::new(uid, reader);
                 reader.merge_into(names);
                 last = Some(reader);
                 tables.push(KeptTable {

@@ -189,8 +189,9 @@ impl Registry {
             tracing::warn!(producer = id, "no room for a process of an earlier daemon");
             return None;
         };
-        let (tables, kept) = take_tables(&mut self.store, &record.tables, &self.names);
-        let names = Arc::new(kept.unwrap_or_else(|| ProducerNames::new(names)));
+        let uid = info.uid;
+        let (tables, kept) = take_tables(&mut self.store, &record.tables, uid, &self.names);
+        let names = Arc::new(kept.unwrap_or_else(|| ProducerNames::new(uid, names)));
         let pidfd = info.pid.and_then(|pid| alive(pid, record.start_ticks));
         let until = Instant::now() + Duration::from_secs(ORPHAN_KEEP_S.into());
         let mut producer = Producer::away(info, record.start_ticks, until, Arc::new(page), names);

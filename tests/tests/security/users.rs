@@ -207,3 +207,33 @@ fn said(answer: &str, recorded: u64) {
         "{answer}"
     );
 }
+
+/// Who fills a share of the names has numbers for its own new names; the other user's are names.
+#[test]
+fn one_users_names_leave_room_for_anothers() {
+    let Some(host) = host("names_budget_bytes_per_uid = 700") else {
+        return;
+    };
+    host.tracectl(&["start"]).ok();
+    let model = |name: &str| format!("{name}-{}.neff", "x".repeat(600));
+    let shown = |user: u32, name: &str| {
+        let model = model(name);
+        let mut probe = host.probe_command(&["--interactive", "-n", "10", "--model", &model]);
+        probe.env("NRT_TRACE_LOG", "warn");
+        let mut probe = Running::start(by(&host, user, probe));
+        assert_eq!(probe.read_line(), "ready\n");
+        said(&probe.ask("go"), 10);
+        let shown = host.tracectl(&["strings"]).ok().text().contains(&model);
+        let _ended = probe.wait().ok();
+        shown
+    };
+    assert!(shown(ANN, "first"));
+    assert!(!shown(ANN, "second"), "her share is taken");
+    assert!(shown(BOB, "his"));
+    assert!(shown(ANN, "his"), "it is told already");
+    let metrics = host.tracectl(&["metrics"]).ok().text();
+    let refused = "nrt_trace_names_refused_total{cause=\"names_budget_bytes_per_uid\"} 1.0";
+    assert!(metrics.contains(refused), "{metrics}");
+    let found = host.tracectl(&["doctor"]).with_code(1).text();
+    assert!(found.contains("names_budget_bytes_per_uid"), "{found}");
+}

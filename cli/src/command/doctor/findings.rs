@@ -394,6 +394,9 @@ fn budgets(seen: &Seen<'_>, found: &mut Vec<Finding>) {
                 "fetch or discard what is unread, use smaller rings, or raise it: above it nobody new is captured"
             }
             "LimitNOFILE" => "raise it in the daemon's unit: beyond it nobody can attach",
+            "names_budget_bytes" | "names_budget_bytes_per_uid" => {
+                "raise it in the daemon's configuration: beyond it new names show as their numbers, until the daemon starts anew"
+            }
             _ => "raise it in the daemon's configuration: beyond it nobody new is taken",
         };
         found.push(Finding::new(

@@ -17,7 +17,7 @@ const LOG: &str = "Log";
 pub(super) const TESTS: &str = "For tests only";
 
 /// All keys. Values are written in this order, so that one may decide what another allows.
-pub(in super::super) const KEYS: [Key; 36] = [
+pub(in super::super) const KEYS: [Key; 37] = [
     Key {
         name: "test_small_rings",
         section: TESTS,
@@ -347,6 +347,18 @@ pub(in super::super) const KEYS: [Key; 36] = [
         reload: false,
         set: |c, v| number(&mut c.budgets.names_bytes, v, |_| true),
         get: |c| number_of(c.budgets.names_bytes),
+    },
+    Key {
+        name: "names_budget_bytes_per_uid",
+        section: LIMITS,
+        text: "Bytes of the names that the processes of one user were the first to tell; later ones show as their numbers.",
+        allowed: "a number of bytes",
+        sample: "67108864",
+        default: None,
+        kind: Kind::Number,
+        reload: false,
+        set: |c, v| number(&mut c.budgets.names_bytes_per_uid, v, |_| true),
+        get: |c| number_of(c.budgets.names_bytes_per_uid),
     },
     Key {
         name: "forgotten_run_s",

@@ -78,7 +78,7 @@ fn names(texts: &[&str]) -> Arc<ProducerNames> {
         .unwrap();
     }
     append(map.words(), &layout, 7, b"liar", 0).unwrap();
-    Arc::new(ProducerNames::new(reader))
+    Arc::new(ProducerNames::new(0, reader))
 }
 
 fn left(segment: &Arc<Segment>, cursors: Vec<(usize, Cursor)>) -> Left {

@@ -166,6 +166,19 @@ fn a_limit_is_told_when_nine_tenths_of_it_are_used() {
         &["97.7 % of memory_budget_bytes", "1.0 GiB"],
         "raise it",
     );
+    let names = |s: &mut v1::GetStatusResponse| {
+        s.budgets = vec![v1::Budget {
+            key: "names_budget_bytes_per_uid".to_owned(),
+            used: 64 << 20,
+            allowed: 64 << 20,
+        }];
+    };
+    is(
+        &only(names),
+        "budget_nearly_used_up",
+        &["100.0 % of names_budget_bytes_per_uid"],
+        "show as their numbers",
+    );
     let mut status = healthy();
     budget(800 << 20)(&mut status);
     assert_eq!(of(&seen(&status, &[])), []);
