@@ -48,7 +48,9 @@ impl fmt::Display for Wrong {
         match (&self.at, &self.problem) {
             (Origin::Default, problem) => problem.fmt(f),
             // Of the variable itself.
-            (at, Problem::Empty) => write!(f, "{at} {}", Problem::Empty),
+            (at, problem @ (Problem::Empty | Problem::UnknownVariable { .. })) => {
+                write!(f, "{at} {problem}")
+            }
             (at, problem) => write!(f, "{at}: {problem}"),
         }
     }
@@ -71,6 +73,15 @@ pub enum Problem {
         key: String,
         /// One that is written almost like it.
         near: Option<&'static str>,
+    },
+    /// A variable of the environment under the daemon's prefix stands for no key.
+    #[error("stands for no key; {}", near.as_ref().map_or_else(
+        || format!("keys: {}", super::keys::names().join(", ")),
+        |near| format!("did you mean {near}?"),
+    ))]
+    UnknownVariable {
+        /// One that is written almost like it.
+        near: Option<String>,
     },
     /// A value of another type than the key's.
     #[error("{key} is {found}; allowed: {allowed}")]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 
-use super::settings::{Sayings, Settings};
+use super::settings::{Environment, Sayings, Settings};
 use super::value::Value;
 use super::{Config, ConfigError, group};
 
@@ -93,14 +93,11 @@ impl Flags {
     /// # Errors
     /// [`ConfigError::Wrong`] with everything that is wrong, or the file can't be read.
     pub fn settings(&self) -> Result<Settings, ConfigError> {
-        self.settings_with(|name| std::env::var_os(name))
+        self.settings_with(&std::env::vars_os().collect())
     }
 
     /// The same, with an environment of the caller's.
-    pub(super) fn settings_with(
-        &self,
-        variable: impl Fn(&str) -> Option<std::ffi::OsString>,
-    ) -> Result<Settings, ConfigError> {
+    pub(super) fn settings_with(&self, environment: &Environment) -> Result<Settings, ConfigError> {
         let mut sayings = Sayings::default();
         let path = (self.config.as_deref()).unwrap_or_else(|| Path::new(DEFAULT_FILE));
         match text_of(path) {
@@ -111,7 +108,7 @@ impl Flags {
                 return Err(ConfigError::Read { path, source });
             }
         }
-        sayings.add_environment(variable);
+        sayings.add_environment(environment);
         for (key, flag, path) in [
             ("control_socket", "--socket", &self.socket),
             (

@@ -1,7 +1,7 @@
 //! What flags, environment and file say together, and who said what.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -19,6 +19,9 @@ pub struct Settings {
     pub(super) config: Config,
     origins: BTreeMap<&'static str, Origin>,
 }
+
+/// Variables of the environment with their values.
+pub(super) type Environment = BTreeMap<OsString, OsString>;
 
 /// A value that somebody gave.
 #[derive(Debug)]
@@ -68,11 +71,11 @@ impl Sayings {
     }
 
     /// Adds what variables of the environment say.
-    pub(super) fn add_environment(&mut self, variable: impl Fn(&str) -> Option<OsString>) {
+    pub(super) fn add_environment(&mut self, environment: &Environment) {
         for key in &KEYS {
             let shared = key.shared_variable().map(str::to_owned);
             for name in shared.into_iter().chain([key.variable()]) {
-                let Some(value) = variable(&name) else {
+                let Some(value) = environment.get(OsStr::new(&name)) else {
                     continue;
                 };
                 let at = Origin::Environment(name);
@@ -80,9 +83,19 @@ impl Sayings {
                     let problem = Problem::Empty;
                     self.wrong.push(Wrong { at, problem });
                 } else {
-                    self.add(key, key.kind.of_variable(&value), at);
+                    self.add(key, key.kind.of_variable(value), at);
                 }
             }
+        }
+        for name in environment.keys().filter_map(|name| name.to_str()) {
+            let Some(key) = keys::unknown_variable(name) else {
+                continue;
+            };
+            let near = keys::near(&key).map(keys::variable_of);
+            self.wrong.push(Wrong {
+                at: Origin::Environment(name.to_owned()),
+                problem: Problem::UnknownVariable { near },
+            });
         }
     }
 

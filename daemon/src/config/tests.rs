@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
@@ -179,10 +180,8 @@ fn settings(
         config: Some(file),
         ..flags.clone()
     };
-    flags.settings_with(|name| {
-        let found = variables.iter().find(|(other, _)| *other == name);
-        found.map(|(_, value)| (*value).into())
-    })
+    let variables = variables.iter();
+    flags.settings_with(&variables.map(|(n, v)| ((*n).into(), (*v).into())).collect())
 }
 
 #[test]
@@ -260,8 +259,38 @@ fn a_file_that_is_wrong_or_missing_is_named() {
         config: Some("/no/such/file".into()),
         ..Flags::default()
     };
-    let error = missing.settings_with(|_| None).unwrap_err();
+    let error = missing.settings_with(&BTreeMap::new()).unwrap_err();
     assert!(matches!(error, ConfigError::Read { .. }));
+}
+
+/// A variable that is written wrongly sets nothing: it is told as a key of a file is. What others put there is none.
+#[test]
+fn a_variable_of_no_key_is_told() {
+    for (variable, told) in [
+        (
+            "NRT_TRACED_MAX_PRODUCER",
+            "NRT_TRACED_MAX_PRODUCER stands for no key; did you mean NRT_TRACED_MAX_PRODUCERS?",
+        ),
+        (
+            "NRT_TRACED_max_producers",
+            "NRT_TRACED_max_producers stands for no key; did you mean NRT_TRACED_MAX_PRODUCERS?",
+        ),
+        ("NRT_TRACED_FOO", "NRT_TRACED_FOO stands for no key; keys: "),
+        ("NRT_TRACED_", "NRT_TRACED_ stands for no key; keys: "),
+    ] {
+        let error = settings("", &[(variable, "1")], &Flags::default()).unwrap_err();
+        let lines = error.lines();
+        assert!(lines.len() == 1 && lines[0].starts_with(told), "{lines:?}");
+    }
+    let of_others = [
+        ("NRT_TRACED_SERVICE_HOST", "10.0.0.1"),
+        ("NRT_TRACED_SERVICE_PORT_METRICS", "9479"),
+        ("NRT_TRACED_PORT", "tcp://10.0.0.1:9479"),
+        ("NRT_TRACED_PORT_9479_TCP_ADDR", "10.0.0.1"),
+        ("NRT_TRACE_FOO", "1"),
+        ("NRT_TRACED", "1"),
+    ];
+    settings("", &of_others, &Flags::default()).unwrap();
 }
 
 /// What a reload takes, what it leaves, and that nothing else changes.

@@ -38,7 +38,7 @@ pub(super) struct Key {
 impl Key {
     /// The variable of the environment that overrides a file.
     pub(super) fn variable(&self) -> String {
-        format!("NRT_TRACED_{}", self.name.to_uppercase())
+        variable_of(self.name)
     }
 
     /// Whether lists, the sample and suggestions have it: all but what only tests set.
@@ -54,6 +54,34 @@ impl Key {
             _ => None,
         }
     }
+}
+
+/// What the variables of the keys begin with.
+const PREFIX: &str = "NRT_TRACED_";
+
+/// The variable of a key of this name.
+pub(super) fn variable_of(name: &str) -> String {
+    format!("{PREFIX}{}", name.to_uppercase())
+}
+
+/// The key that a variable would stand for, if it looks like one of the daemon's and is none.
+///
+/// A container in which a Kubernetes service is called `nrt-traced` has variables that say where that is, under the same
+/// prefix: nobody wrote those. The last is of builds for tests.
+pub(super) fn unknown_variable(variable: &str) -> Option<String> {
+    let rest = variable.strip_prefix(PREFIX)?;
+    let of_service = |rest: &str| {
+        let port = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        rest == "SERVICE_HOST"
+            || rest == "SERVICE_PORT"
+            || rest.starts_with("SERVICE_PORT_")
+            || rest == "PORT"
+            || rest.strip_prefix("PORT_").is_some_and(port)
+    };
+    let key = rest.to_lowercase();
+    let known = find(&key).is_some_and(|key| key.variable() == variable);
+    let foreign = of_service(rest) || rest == "FAILPOINTS";
+    (!known && !foreign).then_some(key)
 }
 
 /// The keys that people are shown, in the table's order.
@@ -74,7 +102,12 @@ pub(super) fn find(name: &str) -> Option<&'static Key> {
 /// The key that is written almost like this, if there is one.
 pub(super) fn near(name: &str) -> Option<&'static str> {
     let close = shown().map(|key| (distance(key.name, name), key.name));
-    close.min().filter(|(far, _)| *far <= 3).map(|(_, key)| key)
+    // Of a short word any other is near that is as short.
+    let is_near = |far: usize| far <= 3 && far * 2 <= name.len();
+    close
+        .min()
+        .filter(|(far, _)| is_near(*far))
+        .map(|(_, key)| key)
 }
 
 /// Letters to insert, leave out or replace to make one word of the other.
