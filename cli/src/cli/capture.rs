@@ -87,7 +87,7 @@ pub(crate) struct SetFilterArgs {
 #[command(after_long_help = "Examples:\n  \
     nrt-tracectl stop\n  \
     nrt-tracectl stop --discard\n  \
-    nrt-tracectl stop --format json | jq '[.rings[].lost] | add'")]
+    nrt-tracectl stop --format json | jq '[.accounts[].lost] | add'")]
 pub(crate) struct StopArgs {
     /// Drop the unread events too
     #[arg(long)]

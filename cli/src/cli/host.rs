@@ -49,7 +49,14 @@ pub(crate) enum HostAction {
     /// Let the daemon sample until it is stopped
     Start(HostStartArgs),
     /// Stop it; what it kept stays until it starts again
-    Stop,
+    Stop(HostStopArgs),
+}
+
+/// How its state is told.
+#[derive(Args, Debug)]
+pub(crate) struct HostStopArgs {
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
 }
 
 /// How the daemon samples.
@@ -66,6 +73,9 @@ pub(crate) struct HostStartArgs {
     /// What happens when so many are kept [default: saturate]
     #[arg(long, value_name = "MODE")]
     pub(crate) retention: Option<Retention>,
+
+    #[command(flatten)]
+    pub(crate) format: FormatArg,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -19,7 +19,7 @@ use crate::values::{self, EventTerms, NcList};
     nrt-tracectl fetch -o trace.json\n  \
     nrt-tracectl fetch -o - | jq '.events | length'\n  \
     nrt-tracectl fetch -o part.nrtt --nc 0-3 --max-events-per-nc 100000\n  \
-    nrt-tracectl fetch -o trace.nrtt --format json | jq .left\n  \
+    nrt-tracectl fetch -o trace.nrtt --format json | jq .left_count\n  \
     nrt-tracectl fetch --discard")]
 pub(crate) struct FetchArgs {
     /// File to write, .json, .nrtt, .pftrace, .chrome.json or .csv; `-` is JSON on standard output

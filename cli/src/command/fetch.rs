@@ -9,6 +9,7 @@ use nrt_trace_proto::v1::trace_part::Part;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::given_up::GivenUp;
 use super::stop::away;
 use crate::cli::{FetchArgs, ListFormat, SocketArg};
 use crate::client::{Client, Parts};
@@ -123,35 +124,28 @@ async fn discard(
     request: v1::FetchRequest,
     format: ListFormat,
 ) -> Result<ExitCode, Failure> {
+    let before = GivenUp::of(client.status_at_connect(), &request.token);
     let mut parts = client.fetch(request).await?;
+    let mut tally = Tally::default();
     let mut accounts = Vec::new();
     let mut ended = None;
     while let Some(part) = parts.next().await? {
         match part {
-            Part::Account(account) => accounts.push(account),
             Part::End(end) => ended = Some(end),
+            Part::Account(account) => {
+                accounts.push(account);
+                tally.account(account);
+            }
+            Part::Producer(producer) => tally.producer(producer),
             _ => {}
         }
     }
     let end = ended.ok_or_else(cut)?;
-    let given_up: u64 = accounts.iter().map(|account| account.abandoned).sum();
+    let given_up = before.since(&accounts);
     let mut out = stdout().lock();
     match format {
-        ListFormat::Table => {
-            let given_up = human::events(given_up);
-            writeln!(out, "{given_up} given up since the run began")?;
-        }
-        ListFormat::Json => {
-            let rings: Vec<Value> = accounts.iter().map(answer::ring).collect();
-            let told = json!({
-                "abandoned": given_up,
-                "rings": rings,
-                "left": end.left,
-                "away": end.away,
-                "run_ended": end.run_ended,
-            });
-            writeln!(out, "{told:#}")?;
-        }
+        ListFormat::Table => writeln!(out, "{} given up", human::events(given_up))?,
+        ListFormat::Json => writeln!(out, "{:#}", document(&tally, &end, None, given_up))?,
     }
     out.flush()?;
     warn_of_away(&end);
@@ -183,7 +177,7 @@ pub(super) fn report(
         ListFormat::Table => lines(tally, end, target),
         ListFormat::Json => {
             let mut out = stdout().lock();
-            writeln!(out, "{:#}", document(tally, end, target))?;
+            writeln!(out, "{:#}", document(tally, end, Some(target), 0))?;
             out.flush()?;
         }
     }
@@ -208,21 +202,23 @@ fn lines(tally: &Tally, end: &v1::FetchEnd, target: &Target) {
     }
 }
 
-fn document(tally: &Tally, end: &v1::FetchEnd, target: &Target) -> Value {
+/// What a fetch, or a snapshot, did; without a target the events were given up.
+fn document(tally: &Tally, end: &v1::FetchEnd, target: Option<&Target>, given_up: u64) -> Value {
     let producers: Vec<Value> = tally.producers().map(answer::producer).collect();
-    let ring = |(account, events): (v1::RingAccount, u64)| {
-        let mut ring = answer::ring(&account);
-        ring["events"] = events.into();
-        ring
+    let account = |(account, events): (v1::RingAccount, u64)| {
+        let mut account = answer::account(&account);
+        account["event_count"] = events.into();
+        account
     };
-    let rings: Vec<Value> = tally.accounts().map(ring).collect();
+    let accounts: Vec<Value> = tally.accounts().map(account).collect();
     json!({
-        "output": target.name(),
-        "events": tally.events(),
+        "output": target.map(Target::name),
+        "event_count": tally.events(),
         "producers": producers,
-        "rings": rings,
-        "left": end.left,
-        "away": end.away,
+        "accounts": accounts,
+        "abandoned": given_up,
+        "left_count": end.left,
+        "away_count": end.away,
         "run_ended": end.run_ended,
     })
 }

@@ -6,6 +6,7 @@ mod doctor;
 mod events;
 mod fetch;
 mod generate;
+mod given_up;
 mod host;
 mod metrics;
 mod producers;

@@ -55,7 +55,7 @@ fn document(reply: &v1::SetFilterResponse) -> Value {
     let rearmed: Vec<Value> = reply.rearmed.iter().map(answer::armed).collect();
     json!({
         "run": reply.run.as_ref().map(answer::run),
-        "producers": reply.producers,
+        "producer_count": reply.producers,
         "rearmed": rearmed,
         "warnings": reply.warnings,
     })

@@ -173,10 +173,10 @@ fn document(status: &v1::GetStatusResponse) -> serde_json::Value {
         "embedded": status.embedded,
         "control_socket": status.control_socket,
         "producer_socket": status.producer_socket,
-        "producers": status.producers,
-        "quarantined": status.quarantined,
-        "refused": status.refused,
-        "not_kept": status.not_kept,
+        "producer_count": status.producers,
+        "quarantined_count": status.quarantined,
+        "refused_count": status.refused,
+        "not_kept_count": status.not_kept,
         "reserved_bytes": status.reserved_bytes,
         "resident_bytes": status.resident_bytes,
         "rss_bytes": status.rss_bytes,
@@ -203,11 +203,11 @@ fn refusal_document(refusal: &v1::Refusal) -> serde_json::Value {
 }
 
 fn run_document(one: &v1::RunStatus) -> serde_json::Value {
-    let rings: Vec<serde_json::Value> = one.accounts.iter().map(answer::ring).collect();
+    let accounts: Vec<serde_json::Value> = one.accounts.iter().map(answer::account).collect();
     let mut run = answer::run(&one.run.clone().unwrap_or_default());
     run["capturing"] = one.capturing.into();
-    run["producers"] = one.producers.into();
-    run["away"] = one.away.into();
-    run["rings"] = rings.into();
+    run["producer_count"] = one.producers.into();
+    run["away_count"] = one.away.into();
+    run["accounts"] = accounts.into();
     run
 }

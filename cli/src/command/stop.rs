@@ -7,6 +7,7 @@ use std::time::Duration;
 use nrt_trace_proto::v1;
 use serde_json::{Value, json};
 
+use super::given_up::GivenUp;
 use super::start::{run_id, scope};
 use crate::cli::{ListFormat, SocketArg, StopArgs};
 use crate::client::Client;
@@ -22,7 +23,9 @@ pub(crate) async fn run(socket: &SocketArg, args: StopArgs) -> Result<ExitCode, 
         token: token.clone(),
         discard: args.discard,
     };
+    let before = GivenUp::of(client.status_at_connect(), &token);
     let reply = client.stop(request).await?;
+    let given_up = before.since(&reply.accounts);
     let run = reply.run.clone().unwrap_or_default();
 
     let mut producers = client.producers(None).await?;
@@ -37,7 +40,7 @@ pub(crate) async fn run(socket: &SocketArg, args: StopArgs) -> Result<ExitCode, 
     let mut out = stdout().lock();
     match args.format.format {
         ListFormat::Table => report(&run, &reply, &tally, &mut out)?,
-        ListFormat::Json => writeln!(out, "{:#}", document(&reply, &producers))?,
+        ListFormat::Json => writeln!(out, "{:#}", document(&reply, &producers, given_up))?,
     }
     out.flush()?;
 
@@ -115,14 +118,16 @@ fn report(
     Ok(())
 }
 
-fn document(reply: &v1::StopResponse, producers: &[v1::Producer]) -> Value {
+fn document(reply: &v1::StopResponse, producers: &[v1::Producer], given_up: u64) -> Value {
     let producers: Vec<Value> = producers.iter().map(answer::producer).collect();
-    let rings: Vec<Value> = reply.accounts.iter().map(answer::ring).collect();
+    let accounts: Vec<Value> = reply.accounts.iter().map(answer::account).collect();
     json!({
         "run": reply.run.as_ref().map(answer::run),
         "producers": producers,
-        "rings": rings,
-        "not_quiescent": reply.not_quiescent,
-        "away": reply.away,
+        "accounts": accounts,
+        "abandoned": given_up,
+        "not_quiescent_producer_ids": reply.not_quiescent,
+        "away_producer_ids": reply.away,
+        "away_count": reply.away.len(),
     })
 }

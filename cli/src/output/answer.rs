@@ -1,6 +1,8 @@
-//! What the daemon says, as JSON. Keys are those of the API's messages.
+//! What the daemon says, as JSON, in one vocabulary: a key means the same wherever it stands.
 //!
-//! Times and run ids are strings, because they don't fit the numbers of JavaScript and jq.
+//! Keys are those of the API's messages, but that a number of things is `…_count`, and a plural always a list. Times and run
+//! ids are strings, because they don't fit the numbers of JavaScript and jq. `docs/commands.md` lists them all, and a test
+//! holds every command to it.
 
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::ProducerState;
@@ -17,10 +19,10 @@ pub(crate) fn run(run: &v1::Run) -> Value {
         "max_events_per_nc": run.max_events_per_nc,
         "nc": run.nc,
         "events": run.events,
-        "filter_changes": run.filter_changes,
+        "filter_change_count": run.filter_changes,
         "past_filters": past,
-        "forgotten": run.forgotten.as_ref().map(ring),
-        "forgotten_processes": run.forgotten_processes,
+        "forgotten": run.forgotten.as_ref().map(account),
+        "forgotten_producer_count": run.forgotten_processes,
     })
 }
 
@@ -29,7 +31,7 @@ fn past_filter(past: &v1::PastFilter) -> Value {
 }
 
 /// A ring's account.
-pub(crate) fn ring(account: &v1::RingAccount) -> Value {
+pub(crate) fn account(account: &v1::RingAccount) -> Value {
     json!({
         "producer_id": account.producer_id,
         "nc_idx": account.nc_idx,

@@ -511,7 +511,10 @@ fn a_summary_has_its_figures_in_text_and_json() {
             .find(|row| row["event_type"] == "nc_exec_running")
             .unwrap();
         assert_eq!(
-            (running["events"].as_u64(), running["pairs"].as_u64()),
+            (
+                running["event_count"].as_u64(),
+                running["pair_count"].as_u64()
+            ),
             (Some(160), Some(80))
         );
         let durations = &running["durations"];
@@ -525,12 +528,12 @@ fn a_summary_has_its_figures_in_text_and_json() {
         ] {
             assert_eq!(durations[key], ns, "{key} of {name}");
         }
-        let rings = report["rings"].as_array().unwrap();
-        assert_eq!(rings.len(), 4);
-        assert_eq!(rings[0]["pairs"], 60);
-        let idle = &rings[0]["idle"];
+        let accounts = report["accounts"].as_array().unwrap();
+        assert_eq!(accounts.len(), 4);
+        assert_eq!(accounts[0]["pair_count"], 60);
+        let idle = &accounts[0]["idle"];
         assert_eq!(
-            (idle["executions"].as_u64(), idle["gaps"].as_u64()),
+            (idle["execution_count"].as_u64(), idle["gap_count"].as_u64()),
             (Some(20), Some(19))
         );
         assert_eq!(
@@ -552,6 +555,11 @@ fn a_summary_has_its_figures_in_text_and_json() {
                 .all(|slow| slow["start_ns"].as_u64() >= Some(T + 100))
         );
     }
+    // The document has no place for losses.
+    let report: Value = serde_json::from_str(&of("t.json", &["--format", "json"])).unwrap();
+    assert!(report["totals"].is_null() && report["accounts"][0]["lost"].is_null());
+    let text = of("t.json", &[]);
+    assert!(text.contains("claimed and lost: unknown"), "{text}");
     let text = of("t.nrtt", &[]);
     let warning = "Warning: 20 trace events were dropped during capture (stored 640 out of 660 total events). \
         Consider increasing buffer size, reducing trace duration, or filtering events.";

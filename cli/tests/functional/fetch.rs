@@ -8,6 +8,7 @@ use std::process::Stdio;
 
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::trace_part::Part;
+use serde_json::Value;
 use tonic::Status;
 
 use crate::fake::{Fake, Script};
@@ -121,7 +122,7 @@ fn the_file_is_there_before_its_events_are_consumed() {
             .contains("42 trainer: 3 events (nc 0: 3, nc 1: 0)"),
         "{ended:?}"
     );
-    let document: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let document: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     assert_eq!(document["events"].as_array().unwrap().len(), 3);
     assert_eq!(commits(&fake), ["commit 31 there=true"]);
     assert_eq!(left_in(fake.folder()), ["trace.json"]);
@@ -183,7 +184,7 @@ fn filters_and_limits_reach_the_daemon() {
 fn standard_output_gets_json_and_nothing_else() {
     let fake = Fake::start(|script| script.parts = parts(2, 2));
     let ended = fetch(&fake, &["-o", "-"]);
-    let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(document["data_version"], 2);
     assert_eq!(commits(&fake).len(), 1);
 }
@@ -196,13 +197,14 @@ fn what_was_written_is_told_as_json() {
     for (verb, commits_so_far) in [("snapshot", 0), ("fetch", 1)] {
         let ended = of(verb, &fake, &["-o", file, "--format", "json"]);
         assert_eq!(ended.status, Some(0), "{ended:?}");
-        let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let told: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(told["output"], file);
-        assert_eq!(told["events"], 3);
+        assert_eq!(told["event_count"], 3);
         assert_eq!(told["producers"][0]["name"], "trainer");
-        let rings = told["rings"].as_array().unwrap();
+        let rings = told["accounts"].as_array().unwrap();
         let rings = rings.iter().map(|ring| {
-            ["producer_id", "nc_idx", "events", "claimed", "lost"].map(|key| ring[key].as_u64())
+            ["producer_id", "nc_idx", "event_count", "claimed", "lost"]
+                .map(|key| ring[key].as_u64())
         });
         let numbers = [[5, 0, 3, 5, 2], [5, 1, 0, 0, 0]];
         assert!(rings.eq(numbers.map(|ring| ring.map(Some))), "{told}");
@@ -215,10 +217,15 @@ fn what_was_written_is_told_as_json() {
         both.one_line(2, &["--format json", "name a file"]);
     }
     let ended = fetch(&fake, &["--discard", "--format", "json"]);
-    let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(
-        (&told["abandoned"], &told["rings"][0]["claimed"]),
-        (&0.into(), &5.into())
+        (
+            &told["abandoned"],
+            &told["accounts"][0]["claimed"],
+            &told["producers"][0]["name"],
+            &told["output"]
+        ),
+        (&0.into(), &5.into(), &"trainer".into(), &Value::Null)
     );
 }
 
@@ -398,11 +405,21 @@ fn giving_up_needs_no_output() {
             ..v1::RingAccount::default()
         };
         script.parts = vec![Part::Account(abandoned), Part::End(v1::FetchEnd::default())];
+        // Some of it had been given up before.
+        let before = v1::RingAccount {
+            abandoned: 5,
+            ..abandoned
+        };
+        script.runs = vec![v1::RunStatus {
+            run: Some(v1::Run::default()),
+            accounts: vec![before],
+            ..v1::RunStatus::default()
+        }];
     });
     let ended = fetch(&fake, &["--discard"]);
     assert_eq!(
         (ended.status, ended.stdout.as_str()),
-        (Some(0), "12 events given up since the run began\n")
+        (Some(0), "7 events given up\n")
     );
     assert_eq!(
         fake.asked(),

@@ -110,7 +110,7 @@ fn one_that_is_off_is_started_for_a_tick() {
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(document["sample"]["cpus"][0]["util"], 75.0);
     assert_eq!(
-        (&document["num_cpus"], &document["cpu_name"]),
+        (&document["cpu_count"], &document["cpu_name"]),
         (&2.into(), &"EPYC".into())
     );
 }

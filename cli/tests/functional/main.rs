@@ -23,3 +23,4 @@ mod terminal;
 mod tool;
 mod usage;
 mod view;
+mod vocabulary;

@@ -131,7 +131,7 @@ fn answers_are_json_for_programs() {
     assert_eq!(started["warnings"], json!(["512 events became 1024"]));
 
     let filtered = answer(&["set-filter", "--nc", "0-1"]);
-    assert_eq!(filtered["producers"], 3);
+    assert_eq!(filtered["producer_count"], 3);
     assert_eq!(filtered["rearmed"][0]["refused"], "no room");
     assert_eq!(
         filtered["run"]["past_filters"],
@@ -140,14 +140,18 @@ fn answers_are_json_for_programs() {
 
     let stopped = answer(&["stop"]);
     assert_eq!(stopped["producers"][0]["name"], "trainer");
-    let ring = &stopped["rings"][0];
+    let ring = &stopped["accounts"][0];
     assert_eq!(
         (&ring["nc_idx"], &ring["claimed"], &ring["lost"]),
         (&json!(4), &json!(10), &json!(2))
     );
     assert_eq!(
-        (&stopped["not_quiescent"], &stopped["away"]),
-        (&json!([9]), &json!([2]))
+        (
+            &stopped["not_quiescent_producer_ids"],
+            &stopped["away_producer_ids"],
+            &stopped["away_count"]
+        ),
+        (&json!([9]), &json!([2]), &json!(1))
     );
 }
 

@@ -52,6 +52,8 @@ pub struct Summary {
     rings: HashMap<(u32, u32), Ring>,
     producers: BTreeMap<u32, Process>,
     accounts: BTreeMap<(u32, u32), RingAccount>,
+    /// The trace is no run's, but made of a document: nothing in it tells of losses.
+    unaccounted: bool,
     load: Load,
 }
 
@@ -182,7 +184,8 @@ impl Summary {
                 }
             }
             Some(Part::HostSample(sample)) => self.load.sample(sample),
-            Some(Part::Begin(_) | Part::End(_) | Part::HostInfo(_)) | None => {}
+            Some(Part::Begin(begin)) => self.unaccounted |= begin.run.is_none(),
+            Some(Part::End(_) | Part::HostInfo(_)) | None => {}
         }
     }
 

@@ -20,7 +20,7 @@ fn emit(recording: &mut Running) {
 /// Events of the recording's run that were committed.
 fn delivered(host: &Host) -> Option<u64> {
     let status = host.status();
-    let rings = status["runs"][0]["rings"].as_array()?;
+    let rings = status["runs"][0]["accounts"].as_array()?;
     rings.iter().map(|ring| ring["delivered"].as_u64()).sum()
 }
 

@@ -13,7 +13,7 @@ fn range(first: u64, last: u64) -> Vec<u64> {
 /// Sums a field over the rings of the host's run.
 fn rings(host: &Host, field: &str) -> u64 {
     let status = host.status();
-    let rings = status["runs"][0]["rings"]
+    let rings = status["runs"][0]["accounts"]
         .as_array()
         .expect("a run with rings")
         .iter();

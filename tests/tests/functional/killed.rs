@@ -93,7 +93,7 @@ fn from_outside_in_a_run_of_the_host() {
     });
     until("events of all", || {
         let status = host.status();
-        let rings = status["runs"][0]["rings"].as_array()?.clone();
+        let rings = status["runs"][0]["accounts"].as_array()?.clone();
         (rings.len() == 8 && rings.iter().all(|r| r["claimed"].as_u64() > Some(500))).then_some(())
     });
     kill_process(Pid::from_raw(workers[2]).unwrap(), Signal::KILL).unwrap();

@@ -92,7 +92,7 @@ fn host_with(settings: &str) -> Host {
 
 fn ring(host: &Host, field: &str) -> u64 {
     let status = host.status();
-    let rings = status["runs"][0]["rings"].as_array().unwrap().iter();
+    let rings = status["runs"][0]["accounts"].as_array().unwrap().iter();
     rings.map(|ring| ring[field].as_u64().unwrap()).sum()
 }
 

@@ -28,7 +28,10 @@ pub(crate) fn range(numbers: RangeInclusive<u64>) -> Vec<u64> {
 /// The sum of a field over all rings of the host's run.
 pub(crate) fn sum(host: &Host, field: &str) -> u64 {
     let status = host.status();
-    let rings = status["runs"][0]["rings"].as_array().expect("rings").iter();
+    let rings = status["runs"][0]["accounts"]
+        .as_array()
+        .expect("rings")
+        .iter();
     rings.map(|ring| ring[field].as_u64().unwrap()).sum()
 }
 
@@ -171,7 +174,7 @@ fn a_changed_filter_holds_with_the_next_daemon() {
     host.until_state(probe.pid(), "capturing");
     let run = &host.status()["runs"][0];
     assert_eq!(
-        (&run["filter_changes"], &run["nc"]),
+        (&run["filter_change_count"], &run["nc"]),
         (&1.into(), &vec![0].into())
     );
     assert_eq!(probe.ask("go"), "{\"recorded\":0,\"refused\":10}\n");

@@ -94,7 +94,7 @@ fn programs_killed_at_any_moment_leave_a_beginning_without_a_hole() {
         }
     }
     let status = host.status();
-    for ring in status["runs"][0]["rings"].as_array().unwrap() {
+    for ring in status["runs"][0]["accounts"].as_array().unwrap() {
         let field = |name: &str| ring[name].as_u64().unwrap();
         assert_eq!(
             field("claimed"),

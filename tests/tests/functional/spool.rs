@@ -226,7 +226,7 @@ fn a_full_disk_is_said_and_does_no_harm() {
         pid
     });
     until("both to be counted", || {
-        (host.status()["not_kept"] == 16000).then_some(())
+        (host.status()["not_kept_count"] == 16000).then_some(())
     });
     let log = host.daemon_log();
     let said = log

@@ -171,7 +171,7 @@ fn record_without_rights_uses_a_daemon_of_its_own() {
     );
     let document = Document::read(&host.path(format!("{BOB}/t.json")));
     assert_eq!(document.events.len(), 100);
-    assert_eq!(host.status()["producers"], 0, "not the host's");
+    assert_eq!(host.status()["producer_count"], 0, "not the host's");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn only_the_producer_group_may_attach() {
     mode(&host.producer_socket(), 0o666);
     bob("not attached: the daemon refuses: ");
     until("the refusal to be counted", || {
-        (host.status()["refused"].as_u64() >= Some(1)).then_some(())
+        (host.status()["refused_count"].as_u64() >= Some(1)).then_some(())
     });
     assert_eq!(host.fetch().events.len(), 100);
     let _ended = ann.wait().ok();

@@ -21,7 +21,7 @@ pub(crate) async fn run(socket: &SocketArg, args: HostArgs) -> Result<ExitCode, 
     let mut client = Client::connect(&socket.path()).await?;
     match args.action {
         Some(HostAction::Start(args)) => start(&mut client, &args).await,
-        Some(HostAction::Stop) => stop(&mut client).await,
+        Some(HostAction::Stop(args)) => stop(&mut client, args.format.format).await,
         None if args.follow => follow(&mut client, &args).await,
         None if args.output.is_some() => {
             let file = args.output.unwrap_or_default();
@@ -49,20 +49,23 @@ async fn start(client: &mut Client, args: &HostStartArgs) -> Result<(), Failure>
     if reply.was_running {
         tell::note("the host monitor was running already");
     }
-    say(&reply.state.unwrap_or_default())
+    say(&reply.state.unwrap_or_default(), args.format.format)
 }
 
-async fn stop(client: &mut Client) -> Result<(), Failure> {
+async fn stop(client: &mut Client, format: ListFormat) -> Result<(), Failure> {
     let state = client.stop_host().await?;
     if state.running {
         tell::note("somebody follows the host monitor, and keeps it going as long as that lasts");
     }
-    say(&state)
+    say(&state, format)
 }
 
-fn say(state: &v1::HostState) -> Result<(), Failure> {
+fn say(state: &v1::HostState, format: ListFormat) -> Result<(), Failure> {
     let mut out = stdout().lock();
-    writeln!(out, "{}", table::state(state))?;
+    match format {
+        ListFormat::Table => writeln!(out, "{}", table::state(state))?,
+        ListFormat::Json => writeln!(out, "{:#}", state_document(state))?,
+    }
     out.flush()?;
     Ok(())
 }
@@ -140,32 +143,38 @@ pub(super) async fn export(client: &mut Client, file: &Path) -> Result<u64, Fail
     Ok(ticks)
 }
 
+/// The monitor itself; the same keys in what `host`, `host start` and `host stop` answer.
+fn state_document(state: &v1::HostState) -> serde_json::Value {
+    json!({
+        "running": state.running,
+        "armed": state.armed,
+        "watcher_count": state.watchers,
+        "period_ms": state.period_ms,
+        "max_samples": state.max_samples,
+        "sample_count": state.num_samples,
+        "retention": table::retention(state),
+        "saturated": state.saturated,
+        "missed_count": state.missed,
+        "bad_value_count": state.bad_values,
+        "kept_bytes": state.kept_bytes,
+        "full_bytes": state.full_bytes,
+        "late_p50_ns": state.late_p50_ns,
+        "late_p99_ns": state.late_p99_ns,
+        "late_max_ns": state.late_max_ns,
+    })
+}
+
 fn document(
     state: &v1::HostState,
     info: &v1::HostInfo,
     sample: &v1::HostSample,
 ) -> Result<serde_json::Value, Failure> {
     let failed = |error| Failure::Failed(format!("cannot write the sample: {error}"));
-    Ok(json!({
-        "running": state.running,
-        "armed": state.armed,
-        "watchers": state.watchers,
-        "period_ms": state.period_ms,
-        "max_samples": state.max_samples,
-        "num_samples": state.num_samples,
-        "retention": table::retention(state),
-        "saturated": state.saturated,
-        "missed": state.missed,
-        "bad_values": state.bad_values,
-        "kept_bytes": state.kept_bytes,
-        "full_bytes": state.full_bytes,
-        "late_p50_ns": state.late_p50_ns,
-        "late_p99_ns": state.late_p99_ns,
-        "late_max_ns": state.late_max_ns,
-        "num_cpus": info.cpus,
-        "cpu_name": info.cpu_name,
-        "mem_capacity": info.mem_capacity_bytes,
-        "instance_id": info.instance_id,
-        "sample": host::value(sample).map_err(failed)?,
-    }))
+    let mut document = state_document(state);
+    document["cpu_count"] = info.cpus.into();
+    document["cpu_name"] = info.cpu_name.as_str().into();
+    document["mem_capacity_bytes"] = info.mem_capacity_bytes.into();
+    document["instance_id"] = info.instance_id.as_str().into();
+    document["sample"] = host::value(sample).map_err(failed)?;
+    Ok(document)
 }

@@ -3,23 +3,27 @@
 use hdrhistogram::Histogram;
 use nrt_trace_model::{Category, EventType};
 use nrt_trace_proto::v1::{ProducerState, RingAccount};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::activity::{Activity, Load, Slow};
 use super::{Process, Summary, TypeStats};
 
-/// The figures of a trace.
+/// The figures of a trace. As JSON its keys are those of the command line's other answers: a number of things is `…_count`, a
+/// plural a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Records in the trace.
+    #[serde(rename = "event_count")]
     pub events: u64,
     /// Event types that occur, by value.
     pub types: Vec<TypeReport>,
     /// Processes, in attach order.
+    #[serde(rename = "producers")]
     pub processes: Vec<ProcessReport>,
-    /// What became of all events.
-    pub totals: Totals,
+    /// What became of all events; absent where the trace does not say so of all of them, as a JSON document never does.
+    pub totals: Option<Totals>,
     /// What became of each ring's events, and how long its spans took.
+    #[serde(rename = "accounts")]
     pub rings: Vec<RingReport>,
     /// The longest spans, at most ten, the longest first.
     pub slowest: Vec<SlowReport>,
@@ -41,20 +45,28 @@ pub struct TypeReport {
     /// `hardware`, `software` or `unknown`.
     pub category: &'static str,
     /// Records.
+    #[serde(rename = "event_count")]
     pub events: u64,
     /// Of them starts.
+    #[serde(rename = "start_count")]
     pub starts: u64,
     /// Of them stops.
+    #[serde(rename = "stop_count")]
     pub stops: u64,
     /// Of them instants.
+    #[serde(rename = "instant_count")]
     pub instants: u64,
     /// Starts with their stop.
+    #[serde(rename = "pair_count")]
     pub pairs: u64,
     /// Starts without.
+    #[serde(rename = "unmatched_start_count")]
     pub unmatched_starts: u64,
     /// Stops without a start.
+    #[serde(rename = "unmatched_stop_count")]
     pub unmatched_stops: u64,
     /// Pairs whose stop is not after its start; they are not in the durations.
+    #[serde(rename = "not_positive_count")]
     pub not_positive: u64,
     /// Durations of the other pairs.
     pub durations: Option<DurationStats>,
@@ -90,6 +102,7 @@ pub struct SlowReport {
     /// When it began, ns since 1970.
     pub start_ns: u64,
     /// The process's pid on the host.
+    #[serde(rename = "pid")]
     pub process_id: Option<i32>,
     /// NeuronCore as the process sees it.
     pub nc_idx: u32,
@@ -101,10 +114,12 @@ pub struct SlowReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct IdleReport {
     /// Executions.
+    #[serde(rename = "execution_count")]
     pub executions: u64,
     /// Time in which one ran, ns.
     pub busy_ns: u64,
     /// Gaps between them.
+    #[serde(rename = "gap_count")]
     pub gaps: u64,
     /// Time in the gaps, ns.
     pub idle_ns: u64,
@@ -118,6 +133,7 @@ pub struct IdleReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct HostReport {
     /// Ticks of the host monitor.
+    #[serde(rename = "tick_count")]
     pub ticks: u64,
     /// Busy share of all cores, thousandths: mean and highest.
     pub cpu_busy_mean_permille: u64,
@@ -137,6 +153,7 @@ pub struct ProcessReport {
     /// The daemon's number for it.
     pub producer_id: u32,
     /// Its pid on the host, where the host can see it.
+    #[serde(rename = "pid")]
     pub process_id: Option<i32>,
     /// Its name.
     pub name: String,
@@ -145,13 +162,11 @@ pub struct ProcessReport {
     /// `attached`, `capturing`, `dead`, `detached`, `quarantined` or `unknown`.
     pub state: &'static str,
     /// Records of it in the trace.
+    #[serde(rename = "event_count")]
     pub events: u64,
-    /// Events that it claimed a number for, over its rings.
-    pub claimed: u64,
-    /// Events that reached the reader.
-    pub delivered: u64,
-    /// Events that never will.
-    pub lost: u64,
+    /// What became of its events, over its rings; absent as in [`Report::totals`].
+    #[serde(flatten, serialize_with = "each_key")]
+    pub account: Option<Totals>,
     /// Events for NeuronCores that had no ring.
     pub no_ring: u64,
     /// Events with an NC index of 256 or more, recorded as NC 0.
@@ -168,15 +183,18 @@ pub struct RingReport {
     /// The daemon's number for the process.
     pub producer_id: u32,
     /// The process's pid on the host.
+    #[serde(rename = "pid")]
     pub process_id: Option<i32>,
     /// NeuronCore as the process sees it.
     pub nc_idx: u32,
     /// Records of the ring in the trace.
+    #[serde(rename = "event_count")]
     pub events: u64,
-    /// The account.
-    #[serde(flatten)]
-    pub account: Totals,
+    /// The account, where the trace has one.
+    #[serde(flatten, serialize_with = "each_key")]
+    pub account: Option<Totals>,
     /// Starts with their stop, of all types.
+    #[serde(rename = "pair_count")]
     pub pairs: u64,
     /// Their durations.
     pub durations: Option<DurationStats>,
@@ -184,7 +202,7 @@ pub struct RingReport {
     pub idle: Option<IdleReport>,
 }
 
-/// What became of events. The field names are those of `RingAccount` and `ProducerAccount` in `trace.proto`.
+/// What became of events. The field names are those of `RingAccount` in `trace.proto`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Numbers claimed.
@@ -207,8 +225,8 @@ pub struct Totals {
     pub dropped_seq: u64,
     /// Cause: given up on request.
     pub abandoned: u64,
-    /// Events that had no ring (not claimed).
-    pub no_ring: u64,
+    /// Passed by, and in no other number: only the process's own capture had asked for them.
+    pub skipped: u64,
     /// Whether the split by cause is exact, and not only its sum.
     pub exact: bool,
 }
@@ -226,9 +244,25 @@ impl Totals {
             dropped_lapped: account.dropped_lapped,
             dropped_seq: account.dropped_seq,
             abandoned: account.abandoned,
-            no_ring: 0,
+            skipped: account.skipped,
             exact: account.exact,
         }
+    }
+
+    /// The sum over those of `rings` that are `wanted`; `None` if of one with events the trace says nothing.
+    fn over(rings: &[RingReport], wanted: impl Fn(&RingReport) -> bool) -> Option<Self> {
+        let mut sum = Self {
+            exact: true,
+            ..Self::default()
+        };
+        for ring in rings.iter().filter(|ring| wanted(ring)) {
+            match &ring.account {
+                Some(account) => sum.add(account),
+                None if ring.events > 0 => return None,
+                None => {}
+            }
+        }
+        Some(sum)
     }
 
     fn add(&mut self, other: &Self) {
@@ -242,7 +276,7 @@ impl Totals {
         self.dropped_lapped += other.dropped_lapped;
         self.dropped_seq += other.dropped_seq;
         self.abandoned += other.abandoned;
-        self.no_ring += other.no_ring;
+        self.skipped += other.skipped;
         self.exact &= other.exact;
     }
 
@@ -250,6 +284,41 @@ impl Totals {
     const fn dropped_by_producers(&self) -> u64 {
         self.dropped_in_flight + self.dropped_lapped + self.dropped_seq
     }
+}
+
+/// [`Totals`] among the keys of what it belongs to, each of them null where nothing is known.
+fn each_key<S: Serializer>(account: &Option<Totals>, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Keys {
+        claimed: Option<u64>,
+        delivered: Option<u64>,
+        lost: Option<u64>,
+        pending: Option<u64>,
+        unread: Option<u64>,
+        overwritten: Option<u64>,
+        dropped_in_flight: Option<u64>,
+        dropped_lapped: Option<u64>,
+        dropped_seq: Option<u64>,
+        abandoned: Option<u64>,
+        skipped: Option<u64>,
+        exact: Option<bool>,
+    }
+    let of = |pick: fn(&Totals) -> u64| account.as_ref().map(pick);
+    let keys = Keys {
+        claimed: of(|t| t.claimed),
+        delivered: of(|t| t.delivered),
+        lost: of(|t| t.lost),
+        pending: of(|t| t.pending),
+        unread: of(|t| t.unread),
+        overwritten: of(|t| t.overwritten),
+        dropped_in_flight: of(|t| t.dropped_in_flight),
+        dropped_lapped: of(|t| t.dropped_lapped),
+        dropped_seq: of(|t| t.dropped_seq),
+        abandoned: of(|t| t.abandoned),
+        skipped: of(|t| t.skipped),
+        exact: account.as_ref().map(|t| t.exact),
+    };
+    keys.serialize(serializer)
 }
 
 impl Report {
@@ -263,20 +332,15 @@ impl Report {
 /// The figures of a summary.
 pub(super) fn of(summary: &Summary) -> Report {
     let rings: Vec<RingReport> = rings(summary);
-    let mut totals = Totals {
-        exact: true,
-        ..Totals::default()
-    };
-    for ring in &rings {
-        totals.add(&ring.account);
-    }
+    // Of a document nothing is known even where it is empty.
+    let unaccounted = summary.unaccounted && summary.accounts.is_empty();
+    let totals = Totals::over(&rings, |_| true).filter(|_| !unaccounted);
     let processes: Vec<ProcessReport> = summary
         .producers
         .iter()
-        .map(|(id, p)| process(*id, p, &rings))
+        .map(|(id, p)| process(*id, p, &rings, unaccounted))
         .collect();
-    totals.no_ring = processes.iter().map(|p| p.no_ring).sum();
-    let warnings = warnings(&processes, &rings, &totals);
+    let warnings = warnings(&processes, &rings);
     let rows = summary
         .types
         .rows
@@ -418,11 +482,7 @@ fn rings(summary: &Summary) -> Vec<RingReport> {
             process_id: process.and_then(|p| p.pid),
             nc_idx,
             events: summary.rings.get(&key).map_or(0, |r| r.events),
-            account: summary
-                .accounts
-                .get(&key)
-                .map(Totals::of)
-                .unwrap_or_default(),
+            account: summary.accounts.get(&key).map(Totals::of),
             pairs: activity.map_or(0, |a| a.pairs),
             durations: activity.and_then(ring_durations),
             idle: activity.and_then(idle_report),
@@ -431,11 +491,13 @@ fn rings(summary: &Summary) -> Vec<RingReport> {
     keys.into_iter().map(report).collect()
 }
 
-fn process(producer_id: u32, process: &Process, rings: &[RingReport]) -> ProcessReport {
-    let mut sum = Totals::default();
-    for ring in rings.iter().filter(|r| r.producer_id == producer_id) {
-        sum.add(&ring.account);
-    }
+fn process(
+    producer_id: u32,
+    process: &Process,
+    rings: &[RingReport],
+    unaccounted: bool,
+) -> ProcessReport {
+    let of_process = |ring: &RingReport| ring.producer_id == producer_id;
     let account = process.account.unwrap_or_default();
     let known = process.producer.as_ref();
     ProcessReport {
@@ -445,9 +507,7 @@ fn process(producer_id: u32, process: &Process, rings: &[RingReport]) -> Process
         worker_gid: known.map_or(-1, |p| p.worker_gid),
         state: known.map_or("unknown", |p| state_name(p.state())),
         events: process.events,
-        claimed: sum.claimed,
-        delivered: sum.delivered,
-        lost: sum.lost,
+        account: Totals::over(rings, of_process).filter(|_| !unaccounted),
         no_ring: account.no_ring,
         nc_out_of_range: account.nc_out_of_range,
         strings_full: account.strings_full,
@@ -467,7 +527,7 @@ const fn state_name(state: ProducerState) -> &'static str {
     }
 }
 
-fn warnings(processes: &[ProcessReport], rings: &[RingReport], totals: &Totals) -> Vec<String> {
+fn warnings(processes: &[ProcessReport], rings: &[RingReport]) -> Vec<String> {
     let mut warnings = Vec::new();
     // Ring by ring: what producers dropped may still be pending, then it is not in `lost`.
     let of_ring = |a: &Totals| {
@@ -475,9 +535,12 @@ fn warnings(processes: &[ProcessReport], rings: &[RingReport], totals: &Totals) 
             .saturating_sub(a.abandoned)
             .max(a.dropped_by_producers())
     };
-    let dropped = rings.iter().map(|r| of_ring(&r.account)).sum::<u64>() + totals.no_ring;
+    let accounts = || rings.iter().filter_map(|ring| ring.account.as_ref());
+    let no_ring: u64 = processes.iter().map(|p| p.no_ring).sum();
+    let dropped = accounts().map(of_ring).sum::<u64>() + no_ring;
     if dropped > 0 {
-        let (stored, total) = (totals.delivered, totals.claimed + totals.no_ring);
+        let stored: u64 = accounts().map(|a| a.delivered).sum();
+        let total = accounts().map(|a| a.claimed).sum::<u64>() + no_ring;
         warnings.push(format!(
             "Warning: {dropped} trace events were dropped during capture (stored {stored} out of {total} total events). \
              Consider increasing buffer size, reducing trace duration, or filtering events."
@@ -512,7 +575,7 @@ fn warnings(processes: &[ProcessReport], rings: &[RingReport], totals: &Totals) 
         );
         if p.state == "quarantined" {
             warnings.push(format!("Warning: {who} wrote impossible words into its rings: nothing more was read from it"));
-        } else if p.claimed + p.events + p.no_ring == 0 {
+        } else if p.account.map_or(0, |a| a.claimed) + p.events + p.no_ring == 0 {
             warnings.push(format!("Warning: {who} was attached but emitted no event"));
         }
     }

@@ -193,13 +193,16 @@ impl Report {
             "pid", "<name", "worker", "events", "claimed", "lost", "<state",
         ]);
         for p in &self.processes {
+            let of = |pick: fn(&Totals) -> u64| {
+                (p.account.as_ref()).map_or_else(unknown, |account| pick(account).to_string())
+            };
             table.row([
                 p.process_id.map_or_else(dash, |pid| pid.to_string()),
                 visible(&p.name),
                 p.worker_gid.to_string(),
                 p.events.to_string(),
-                p.claimed.to_string(),
-                p.lost.to_string(),
+                of(|t| t.claimed),
+                of(|t| t.lost),
                 p.state.to_owned(),
             ]);
         }
@@ -208,30 +211,40 @@ impl Report {
     }
 
     fn losses(&self, out: &mut String) {
-        let t = &self.totals;
         out.push('\n');
-        let Totals {
-            claimed,
-            delivered,
-            lost,
-            pending,
-            unread,
-            ..
-        } = t;
-        line(
-            out,
-            &format!(
-                "claimed {claimed} = delivered {delivered} + lost {lost} + pending {pending} + unread {unread}"
+        match &self.totals {
+            Some(t) => {
+                let Totals {
+                    claimed,
+                    delivered,
+                    lost,
+                    pending,
+                    unread,
+                    ..
+                } = t;
+                line(
+                    out,
+                    &format!(
+                        "claimed {claimed} = delivered {delivered} + lost {lost} + pending {pending} + unread {unread}"
+                    ),
+                );
+                if t.lost + t.pending > 0 {
+                    line(out, &format!("causes: {}", causes(t)));
+                }
+            }
+            None => line(
+                out,
+                "claimed and lost: unknown, since the trace does not say (a JSON document never does)",
             ),
-        );
-        if t.lost + t.pending > 0 {
-            line(out, &format!("causes: {}", causes(t)));
         }
-        if t.no_ring > 0 {
-            line(out, &format!("beside them no_ring {}", t.no_ring));
+        let no_ring: u64 = self.processes.iter().map(|p| p.no_ring).sum();
+        if no_ring > 0 {
+            line(out, &format!("beside them no_ring {no_ring}"));
         }
-        let unclear = |r: &&RingReport| r.account.lost + r.account.pending + r.account.unread > 0;
-        let rings: Vec<&RingReport> = self.rings.iter().filter(unclear).collect();
+        let accounts = self.rings.iter().filter_map(|r| Some((r, r.account?)));
+        let rings: Vec<(&RingReport, Totals)> = accounts
+            .filter(|(_, account)| account.lost + account.pending + account.unread > 0)
+            .collect();
         if rings.is_empty() {
             return;
         }
@@ -245,16 +258,16 @@ impl Report {
             "unread",
             "<causes",
         ]);
-        for r in rings {
+        for (r, account) in rings {
             table.row([
                 r.process_id.map_or_else(dash, |pid| pid.to_string()),
                 r.nc_idx.to_string(),
-                r.account.claimed.to_string(),
-                r.account.delivered.to_string(),
-                r.account.lost.to_string(),
-                r.account.pending.to_string(),
-                r.account.unread.to_string(),
-                causes(&r.account),
+                account.claimed.to_string(),
+                account.delivered.to_string(),
+                account.lost.to_string(),
+                account.pending.to_string(),
+                account.unread.to_string(),
+                causes(&account),
             ]);
         }
         table.write(out);
@@ -306,6 +319,10 @@ fn visible(name: &str) -> String {
 
 fn dash() -> String {
     "-".to_owned()
+}
+
+fn unknown() -> String {
+    "unknown".to_owned()
 }
 
 fn line(out: &mut String, text: &str) {

@@ -345,7 +345,7 @@ fn losses_add_up_over_rings_and_the_last_account_counts() {
         part(Part::ProducerAccount(no_ring)),
         end(1, 0),
     ]);
-    let t = report.totals;
+    let t = report.totals.unwrap();
     assert_eq!(
         (t.claimed, t.delivered, t.lost, t.pending, t.unread),
         (10_050, 1_074, 8_970, 6, 0)
@@ -360,12 +360,10 @@ fn losses_add_up_over_rings_and_the_last_account_counts() {
         ),
         (8_960, 3, 2, 0, 5)
     );
-    assert_eq!((t.no_ring, t.exact), (7, true));
+    assert_eq!((report.processes[0].no_ring, t.exact), (7, true));
     assert_eq!(report.rings.len(), 2);
-    assert_eq!(
-        (report.processes[0].claimed, report.processes[0].lost),
-        (10_050, 8_970)
-    );
+    let of_process = report.processes[0].account.unwrap();
+    assert_eq!((of_process.claimed, of_process.lost), (10_050, 8_970));
     // 8,965 of the lost were not given up on request; 7 had no ring.
     assert_eq!(
         report.warnings,
@@ -466,6 +464,32 @@ fn text_and_json_show_the_figures() {
         serde_json::from_str(include_str!("../golden/summary.json")).unwrap();
     let json: serde_json::Value = serde_json::from_str(&summary.to_json()).unwrap();
     assert_eq!(json, golden, "{}", summary.to_json());
+}
+
+/// A ring of which no account came may have lost anything, and so may all of a trace that is no run's.
+#[test]
+fn losses_that_a_trace_does_not_tell_are_unknown() {
+    let document = begin(1, 0); // of no run
+    let cut = [begin(1, 2), producer(1, 10), records(1, 0, &[plain(0, 1)])];
+    let known = part(Part::Account(account(1, 0, 1)));
+    for (parts, unknown) in [
+        (vec![document], true),
+        (cut.to_vec(), true),
+        ([&cut[..], &[known]].concat(), false),
+    ] {
+        let summary = summary(&parts);
+        let text = summary.to_text();
+        assert_eq!(text.contains("lost: unknown, since"), unknown, "{text}");
+        assert_eq!(text.contains("lost 0"), !unknown, "{text}");
+        let json: serde_json::Value = serde_json::from_str(&summary.to_json()).unwrap();
+        assert_eq!(json["totals"].is_null(), unknown, "{json}");
+        for list in ["accounts", "producers"] {
+            for one in json[list].as_array().unwrap() {
+                let lost = one.get("lost").expect("a key");
+                assert_eq!(lost.is_null(), unknown, "{json}");
+            }
+        }
+    }
 }
 
 #[test]

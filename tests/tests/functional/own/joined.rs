@@ -19,7 +19,7 @@ fn rings(host: &Host, pid: u32) -> Vec<Value> {
         .unwrap();
     let status = host.status();
     let runs = status["runs"].as_array().unwrap().iter();
-    let rings = runs.flat_map(|run| run["rings"].as_array().unwrap().iter());
+    let rings = runs.flat_map(|run| run["accounts"].as_array().unwrap().iter());
     rings
         .filter(|ring| ring["producer_id"] == id)
         .cloned()
