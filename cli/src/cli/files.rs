@@ -35,7 +35,7 @@ pub(crate) struct FilterArgs {
 ///
 /// Reads the native format (.nrtt) and JSON documents (`data_version` 2), told apart by what is in them, and writes by the
 /// extension of the output: .json, .nrtt, .pftrace (Perfetto), .chrome.json (Chrome's trace events) or .csv (a line for each
-/// start with its stop). Filters go by the time at which an event was recorded.
+/// span and each instant). Filters go by the time at which an event was recorded.
 ///
 /// The output appears whole or not at all. Of an input that is cut, what stands before is used, and the exit status is 1.
 #[derive(Args, Debug)]

@@ -167,7 +167,7 @@ pub(crate) enum TraceFormat {
     Pftrace,
     /// Chrome's trace events
     Chrome,
-    /// Pairs as a table
+    /// Spans and instants as a table
     Csv,
 }
 

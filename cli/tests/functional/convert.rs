@@ -218,7 +218,9 @@ fn json_becomes_native_and_json_again_word_for_word() {
     // What the trace itself says reaches Perfetto the same way from both.
     let direct = lines(&folder.convert("t.nrtt", "d.csv", &[]));
     assert_eq!(lines(&folder.convert("a.json", "e.csv", &[])), direct);
-    assert_eq!(direct.len(), 4 * 20 * 3);
+    let of = |kind: &str| direct.iter().filter(|line| line.contains(kind)).count();
+    assert_eq!((of(",span,"), of(",instant,")), (4 * 20 * 3, 4 * 20 * 2));
+    assert_eq!(direct.len(), 4 * 20 * 5, "every event, and nothing else");
     assert!(
         direct[0].contains(",nrt_execute,") || direct[0].contains(",kbl_exec_pre,"),
         "{}",

@@ -1,9 +1,11 @@
-//! Pairs as comma-separated values: a line for each start with its stop, in the order of the stops, ring by ring.
+//! What happened as comma-separated values: a line for each start with its stop, each instant, and each start or stop without
+//! its partner, ring by ring, in the order in which it was known.
 //!
-//! `process_id,nc_idx,worker_gid,thread_id,event_type,name,tracking_id,start_ns,stop_ns,duration_ns,data`
+//! `process_id,nc_idx,worker_gid,thread_id,kind,event_type,name,tracking_id,start_ns,stop_ns,duration_ns,data`
 //!
-//! `name` is the name that a `generic` span carries; `data` the payloads of both as one JSON object, what the stop says differently
-//! under `stop_KEY`. Instants and events without their partner are left out, and counted.
+//! `kind` is `span`, `instant`, `start` or `stop`. An instant starts and stops at once; a start without its stop has neither
+//! `stop_ns` nor `duration_ns`, and a stop without its start neither `start_ns` nor `duration_ns`. `name` is the name that a
+//! `generic` event carries; `data` the payloads of both as one JSON object, what the stop says differently under `stop_KEY`.
 
 use std::io::{self, Write};
 
@@ -12,14 +14,14 @@ use nrt_trace_proto::v1::TracePart;
 use nrt_trace_proto::v1::trace_part::Part;
 
 use crate::annotate::{self, Annotations};
-use crate::timeline::{Ended, Found, Names, RingOf, Stage, Timeline};
+use crate::timeline::{Ended, Event, Found, Names, RingOf, Stage, Timeline};
 
 /// The sink gets pieces of about this size.
 const PIECE_BYTES: usize = 128 * 1024;
 
-const HEAD: &str = "process_id,nc_idx,worker_gid,thread_id,event_type,name,tracking_id,start_ns,stop_ns,duration_ns,data\n";
+const HEAD: &str = "process_id,nc_idx,worker_gid,thread_id,kind,event_type,name,tracking_id,start_ns,stop_ns,duration_ns,data\n";
 
-/// Writes the pairs of a trace.
+/// Writes what happened in a trace as a table.
 #[derive(Debug)]
 pub struct CsvWriter<W: Write> {
     timeline: Timeline<Lines<W>>,
@@ -33,7 +35,6 @@ struct Lines<W> {
     /// The cells that are the same for all of a ring, process and NC and worker.
     ring: String,
     json: Vec<u8>,
-    left_out: u64,
 }
 
 impl<W: Write> CsvWriter<W> {
@@ -46,7 +47,6 @@ impl<W: Write> CsvWriter<W> {
                 annotations: Annotations::new(),
                 ring: String::new(),
                 json: Vec::new(),
-                left_out: 0,
             }),
         }
     }
@@ -57,11 +57,6 @@ impl<W: Write> CsvWriter<W> {
     /// Of the writer; [`io::ErrorKind::InvalidData`] for a part that makes no sense.
     pub fn part(&mut self, part: &TracePart) -> io::Result<()> {
         self.timeline.part(part)
-    }
-
-    /// Instants and events without their partner so far.
-    pub const fn left_out(&self) -> u64 {
-        self.timeline.stage.left_out
     }
 
     /// Completes the table and gives the writer back, flushed.
@@ -97,13 +92,15 @@ impl<W: Write> Stage for Lines<W> {
     }
 
     fn found(&mut self, found: Found<'_>, names: &Names) -> io::Result<()> {
-        let Found::Span { start, stop } = found else {
-            self.left_out += 1;
-            return Ok(());
+        let (kind, event, stop) = match found {
+            Found::Span { start, stop } => ("span", start, Some(stop)),
+            Found::Instant(event) => ("instant", event, None),
+            Found::LostStart(start) | Found::OpenStart { start, .. } => ("start", start, None),
+            Found::LostStop(stop) => ("stop", stop, None),
         };
-        let (record, out) = (&start.record, &mut self.buffer);
+        let (record, out) = (&event.record, &mut self.buffer);
         out.extend_from_slice(self.ring.as_bytes());
-        write!(out, "{},", record.thread_id())?;
+        write!(out, "{},{kind},", record.thread_id())?;
         match EventType::from_value(record.trace_type()) {
             Some(kind) => out.extend_from_slice(kind.name().as_bytes()),
             None => write!(out, "unknown_{}", record.trace_type())?,
@@ -114,11 +111,19 @@ impl<W: Write> Stage for Lines<W> {
         {
             quoted(out, name.as_bytes());
         }
-        let (from, to) = (start.time(), stop.time());
-        let duration = i128::from(to) - i128::from(from);
-        write!(out, ",{},{from},{to},{duration},", record.tracking_id())?;
+        write!(out, ",{},", record.tracking_id())?;
+        let at = event.time();
+        match kind {
+            "start" => write!(out, "{at},,,")?,
+            "stop" => write!(out, ",{at},,")?,
+            _ => {
+                let to = stop.map_or(at, Event::time);
+                let duration = i128::from(to) - i128::from(at);
+                write!(out, "{at},{to},{duration},")?;
+            }
+        }
         self.json.clear();
-        annotate::json(&mut self.json, &self.annotations, start, Some(stop), names);
+        annotate::json(&mut self.json, &self.annotations, event, stop, names);
         quoted(out, &self.json);
         out.push(b'\n');
         if out.len() >= PIECE_BYTES {

@@ -20,7 +20,7 @@ pub enum Format {
 
 /// A file name that asks for no known format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` does not say its format; allowed are names that end in .json (JSON document), .nrtt (native trace), .pftrace (Perfetto), .chrome.json or .csv (pairs)", .path.display())]
+#[error("`{}` does not say its format; allowed are names that end in .json (JSON document), .nrtt (native trace), .pftrace (Perfetto), .chrome.json or .csv (spans and instants)", .path.display())]
 pub struct UnknownFormat {
     /// The name.
     pub path: PathBuf,

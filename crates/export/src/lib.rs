@@ -4,7 +4,7 @@
 //!  Fetch stream ──▶ parts ──┬──▶ JsonWriter ────▶ .json     one fetch, or a regrouped recording
 //!                           ├──▶ NativeWriter ──▶ .nrtt     lossless; NativeReader reads it back
 //!                           ├──▶ PftraceWriter ─▶ .pftrace  for Perfetto: tracks, slices, flows, counters
-//!                           ├──▶ ChromeWriter ──▶ .json     for other viewers; CsvWriter: pairs as a table
+//!                           ├──▶ ChromeWriter ──▶ .json     for other viewers; CsvWriter: the same as a table
 //!                           ├──▶ Summary ───────▶ report    counts, durations, loss account, warnings
 //!                           └──▶ HostWriter ────▶ .json     the host monitor's cpu_util and mem_usage
 //!

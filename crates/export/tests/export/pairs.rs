@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nrt_trace_abi::record::Record;
-use nrt_trace_export::Summary;
+use nrt_trace_export::{CsvWriter, Summary};
 use proptest::prelude::*;
 
 use crate::parts::{event, events, json, records};
@@ -120,4 +120,34 @@ proptest! {
         prop_assume!(!all.is_empty());
         prop_assert_eq!(summed(&all), modelled(&all));
     }
+}
+
+/// A table has a row for whatever happened: times that are not known are empty.
+#[test]
+fn a_table_leaves_no_event_out() {
+    const INSTANT: u32 = 2;
+    let all = [
+        (STOP, 1, 10),
+        (START, 2, 20),
+        (INSTANT, 3, 30),
+        (STOP, 2, 45),
+        (START, 4, 50),
+    ];
+    let mut writer = CsvWriter::new(Vec::new());
+    writer.part(&records(1, 0, &ring(&all))).unwrap();
+    let table = String::from_utf8(writer.finish().unwrap()).unwrap();
+    let rows = table.lines().map(|row| {
+        let cells: Vec<&str> = row.split(',').collect();
+        [cells[4], cells[7], cells[8], cells[9], cells[10]].join(",")
+    });
+    assert_eq!(
+        rows.collect::<Vec<_>>(),
+        [
+            "kind,tracking_id,start_ns,stop_ns,duration_ns",
+            "stop,1,,10,",
+            "instant,3,30,30,0",
+            "span,2,20,45,25",
+            "start,4,50,,",
+        ]
+    );
 }
