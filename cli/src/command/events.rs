@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::{EventsArgs, ListFormat, SocketArg};
 use crate::client::{Client, ConnectError};
 use crate::error::Failure;
-use crate::output::table::{Align, Table};
+use crate::output::table::{Align, Table, printable};
 use crate::output::tell;
 
 /// Prints the daemon's list; without a daemon, and unless one was named, this program's own.
@@ -67,9 +67,9 @@ fn table(types: &[v1::EventType]) -> Table {
     for event in types {
         table.row(vec![
             event.value.to_string(),
-            event.name.clone(),
+            printable(&event.name),
             category(event.category()).to_owned(),
-            event.aliases.join(", "),
+            printable(&event.aliases.join(", ")),
         ]);
     }
     table

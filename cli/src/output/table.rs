@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+pub(crate) use nrt_trace_export::printable;
+
 /// How a column is filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
@@ -62,21 +64,6 @@ impl Table {
     }
 }
 
-/// Text that came from a process, fit for a terminal: control characters, which could move the cursor or hide what
-/// follows, are shown as escapes.
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let escaped: Box<dyn Iterator<Item = char>> = if c.is_control() {
-                Box::new(c.escape_default())
-            } else {
-                Box::new([c].into_iter())
-            };
-            escaped
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,10 +79,5 @@ mod tests {
             String::from_utf8(out).unwrap(),
             "  PID  NAME\n    7  trainer\n12345  é\n"
         );
-    }
-
-    #[test]
-    fn a_name_cannot_steer_the_terminal() {
-        assert_eq!(printable("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
     }
 }

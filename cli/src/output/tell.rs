@@ -1,7 +1,9 @@
 //! Lines on standard error. A reader that went away is nobody's problem here: what can't be told is not told.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
+
+use super::table::printable;
 
 /// Name in front of each line, so that it is told apart from what a recorded command says.
 const NAME: &str = "nrt-tracectl";
@@ -33,13 +35,13 @@ pub(crate) fn note(text: impl Display) {
 }
 
 fn line(colour: &str, kind: &str, text: &impl Display) {
-    let stderr = std::io::stderr();
+    let stderr = io::stderr();
     let kind = match colour {
         "" => kind.to_owned(),
         _ if !fancy(&stderr) => kind.to_owned(),
         _ => format!("{colour}{kind}{RESET}"),
     };
-    // One write for the line: a recorded command may be writing to the same place.
-    let whole = format!("{NAME}: {kind}{text}\n");
+    // A name or a path in it may hold anything. One write for the line: a recorded command may be writing to the same place.
+    let whole = format!("{NAME}: {kind}{}\n", printable(&text.to_string()));
     let _best_effort = stderr.lock().write_all(whole.as_bytes());
 }

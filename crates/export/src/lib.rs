@@ -36,6 +36,7 @@ mod lanes;
 pub mod native;
 #[cfg(feature = "pftrace")]
 pub mod pftrace;
+mod printable;
 mod recent;
 mod resolve;
 #[cfg(feature = "summary")]
@@ -59,5 +60,6 @@ pub use json::{JsonOptions, JsonWriter, Memory, ProcessIdMode};
 pub use native::{NativeError, NativeReader, NativeWriter, Spool};
 #[cfg(feature = "pftrace")]
 pub use pftrace::{GroupKey, Grouping, PftraceOptions, PftraceWriter};
+pub use printable::printable;
 #[cfg(feature = "summary")]
 pub use summary::{DurationStats, ProcessReport, Report, RingReport, Summary, Totals, TypeReport};

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::report::{Report, RingReport, Totals};
+use crate::printable::printable;
 
 impl Report {
     /// The figures as text: event types, processes, loss account, warnings. It ends with a line feed.
@@ -16,7 +17,7 @@ impl Report {
         self.processes(&mut out);
         self.losses(&mut out);
         for warning in &self.warnings {
-            line(&mut out, warning);
+            line(&mut out, &printable(warning));
         }
         out
     }
@@ -198,7 +199,7 @@ impl Report {
             };
             table.row([
                 p.process_id.map_or_else(dash, |pid| pid.to_string()),
-                visible(&p.name),
+                printable(&p.name),
                 p.worker_gid.to_string(),
                 p.events.to_string(),
                 of(|t| t.claimed),
@@ -309,12 +310,7 @@ fn share(busy: u64, idle: u64) -> String {
 
 /// A name that no event type has and no terminal obeys.
 fn quoted(name: &str) -> String {
-    format!("\"{}\"", visible(name))
-}
-
-fn visible(name: &str) -> String {
-    let shown = |c: char| if c.is_control() { '?' } else { c };
-    name.chars().map(shown).collect()
+    format!("\"{}\"", printable(name))
 }
 
 fn dash() -> String {
