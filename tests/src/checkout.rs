@@ -47,6 +47,7 @@ impl Checkout {
             &artifacts.library,
             &artifacts.archive,
             &artifacts.prefixed,
+            &artifacts.workload,
         ] {
             symlink(file, built.join(file.file_name().expect("a file")))?;
         }

@@ -12,7 +12,7 @@ use nrt_trace_tests::page::{Page, Step, agrees};
 use nrt_trace_tests::{Host, PATIENT, artifacts, run};
 
 /// Pages whose commands are run, each by a test below. Why a block of them is not run stands at the block.
-const FOLLOWED: [&str; 12] = [
+const FOLLOWED: [&str; 13] = [
     "README.md",
     "docs/api.md",
     "docs/commands.md",
@@ -25,6 +25,7 @@ const FOLLOWED: [&str; 12] = [
     "docs/quick-start.md",
     "docs/security.md",
     "docs/troubleshooting.md",
+    "examples/README.md",
 ];
 
 /// The page whose programs are those that it installs: none is in the path before.
@@ -202,7 +203,7 @@ fn every_page_with_commands_is_followed() {
     let root = &artifacts().workspace;
     let docs = fs::read_dir(root.join("docs")).unwrap();
     let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().display()));
-    let others = ["README.md", "CONTRIBUTING.md"].map(str::to_owned);
+    let others = ["README.md", "CONTRIBUTING.md", "examples/README.md"].map(str::to_owned);
     let mut found: Vec<String> = (docs.chain(others))
         .filter(|name| name.ends_with(".md") && !Page::read(&root.join(name)).steps.is_empty())
         .collect();
@@ -263,6 +264,11 @@ fn operations() {
 }
 
 #[test]
+fn examples() {
+    follow("examples/README.md", &Host::new());
+}
+
+#[test]
 fn security() {
     follow("docs/security.md", &Host::with_daemon());
 }
@@ -309,7 +315,8 @@ fn links_between_documents_lead_somewhere() {
     let docs = fs::read_dir(root.join("docs"))
         .unwrap()
         .map(|entry| entry.unwrap().path());
-    let pages = docs.chain(["README.md", "CONTRIBUTING.md"].map(|name| root.join(name)));
+    let pages = docs
+        .chain(["README.md", "CONTRIBUTING.md", "examples/README.md"].map(|name| root.join(name)));
     for page in pages.filter(|page| page.extension().is_some_and(|end| end == "md")) {
         let text = fs::read_to_string(&page).unwrap();
         for link in text
