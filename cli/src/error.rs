@@ -4,6 +4,7 @@
 //! |---|---|
 //! | 0 | done; also when the reader of the output went away |
 //! | 1 | it failed, and nothing was consumed |
+//! | 3 | it was done, but the answer could not be written |
 //! | 2 | usage: an argument is wrong, or the daemon refused one |
 //! | 126, 127 | `record`: the command can't be executed, or does not exist |
 //! | 129, 130, 143 | SIGHUP, SIGINT (Ctrl-C) or SIGTERM ended it; a file that was not finished is not there |
@@ -42,6 +43,9 @@ pub(crate) enum Failure {
         /// 126 or 127.
         status: u8,
     },
+    /// It was done; only what there is to say of it could not be written.
+    #[error("{0}")]
+    Untold(String),
     /// The reader of our output went away. That is its right, and no failure of ours.
     #[error("the reader of the output went away")]
     Closed,
@@ -70,12 +74,23 @@ impl Failure {
         }
     }
 
+    /// The same after it was done, which `done` says: it must not look as if it had failed, and be done again.
+    pub(crate) fn after(self, done: impl Display) -> Self {
+        match self {
+            Self::Failed(text) => {
+                Self::Untold(format!("{done}; only the answer is missing: {text}"))
+            }
+            other => other,
+        }
+    }
+
     /// What the shell gets.
     pub(crate) fn status(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
             Self::Failed(_) | Self::Busy(_) | Self::Gone(_) => 1,
             Self::Command { status, .. } => *status,
+            Self::Untold(_) => 3,
             Self::Closed => 0,
         }
     }

@@ -48,6 +48,7 @@ pub(crate) use take::{FetchArgs, SnapshotArgs, SubscribeArgs, SubscribeFrom};
         0    done; also when the reader of the output went away\n  \
         1    it failed, and nothing was consumed; doctor: there is something to do\n  \
         2    an argument is wrong\n  \
+        3    it was done, but the answer could not be written to standard output\n  \
         126  record: the command can't be executed\n  \
         127  record: the command was not found\n  \
         else record: the command's own status; 128 + N if signal N ended the command, or the recording of the host\n\n\

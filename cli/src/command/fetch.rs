@@ -1,6 +1,6 @@
 //! `fetch`: unread events become a file, and only then are consumed.
 
-use std::io::{self, Write, stdout};
+use std::io::{self, Write};
 use std::panic::resume_unwind;
 use std::process::ExitCode;
 
@@ -49,7 +49,12 @@ pub(crate) async fn run(socket: &SocketArg, args: FetchArgs) -> Result<ExitCode,
             target.name()
         ))
     })?;
-    report(&tally, &end, &target, args.format)?;
+    report(&tally, &end, &target, args.format).map_err(|failure| {
+        failure.after(format!(
+            "{} is written, and its events are consumed",
+            target.name()
+        ))
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -142,13 +147,12 @@ async fn discard(
     }
     let end = ended.ok_or_else(cut)?;
     let given_up = before.since(&accounts);
-    let mut out = stdout().lock();
-    match format {
-        ListFormat::Table => writeln!(out, "{} given up", human::events(given_up))?,
-        ListFormat::Json => writeln!(out, "{:#}", document(&tally, &end, None, given_up))?,
-    }
-    out.flush()?;
+    let told = tell::answer(|out| match format {
+        ListFormat::Table => writeln!(out, "{} given up", human::events(given_up)),
+        ListFormat::Json => writeln!(out, "{:#}", document(&tally, &end, None, given_up)),
+    });
     warn_of_away(&end);
+    told.map_err(|failure| failure.after("the events are given up"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -173,17 +177,18 @@ pub(super) fn report(
     target: &Target,
     format: ListFormat,
 ) -> Result<(), Failure> {
-    match format {
-        ListFormat::Table => lines(tally, end, target),
-        ListFormat::Json => {
-            let mut out = stdout().lock();
-            writeln!(out, "{:#}", document(tally, end, Some(target), 0))?;
-            out.flush()?;
+    let told = match format {
+        ListFormat::Table => {
+            lines(tally, end, target);
+            Ok(())
         }
-    }
+        ListFormat::Json => {
+            tell::answer(|out| writeln!(out, "{:#}", document(tally, end, Some(target), 0)))
+        }
+    };
     warn_of_away(end);
     tally.warn_of_rest();
-    Ok(())
+    told
 }
 
 fn lines(tally: &Tally, end: &v1::FetchEnd, target: &Target) {

@@ -7,6 +7,7 @@ use nrt_trace_export::Format;
 
 use crate::cli::{RecordArgs, SocketArg};
 use crate::error::Failure;
+use crate::output::table::printable;
 use crate::output::target::Target;
 use crate::output::{human, tell};
 use crate::record::{Destination, HostPlan, Outcome, Plan, Session, child};
@@ -35,16 +36,25 @@ pub(crate) async fn run(socket: &SocketArg, args: RecordArgs) -> Result<ExitCode
     let outcome = session.record(plan, destination).await;
     session.close();
     let outcome = outcome?;
+    // The command's own status tells more than that the summary could not be written.
+    let mut untold = 0;
     match report(&outcome, &target) {
         Ok(()) | Err(Failure::Closed) => {}
-        Err(failure) => return Err(failure),
+        Err(failure) => {
+            let failure = failure.after("the recording is over");
+            untold = failure.status();
+            tell::error(&failure);
+        }
     }
     if let (Some(name), Some(status)) = (name, outcome.command)
         && let Some(end) = child::bad_end(status)
     {
         tell::note(format!("{name} {end}"));
     }
-    Ok(ExitCode::from(outcome.status()))
+    Ok(ExitCode::from(match outcome.status() {
+        0 => untold,
+        status => status,
+    }))
 }
 
 /// What is to be recorded of the host monitor. Neuron's JSON document has no place for it: there is a file beside it then.
@@ -73,17 +83,16 @@ fn host_plan(args: &RecordArgs, target: &Target) -> Result<Option<HostPlan>, Fai
 /// The summary: on standard output, or beside a trace that goes there; warnings on standard error.
 pub(super) fn report(outcome: &Outcome, target: &Target) -> Result<(), Failure> {
     let text = text(outcome, target);
+    let mut told = Ok(());
     if target.is_stdout() {
         let _best_effort = stderr().lock().write_all(text.as_bytes());
     } else {
-        let mut out = stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()?;
+        told = tell::answer(|out| out.write_all(text.as_bytes()));
     }
     if let Some(written) = &outcome.written {
         written.tally.warn_of_all();
     }
-    Ok(())
+    told
 }
 
 fn text(outcome: &Outcome, target: &Target) -> String {
@@ -114,7 +123,7 @@ fn text(outcome: &Outcome, target: &Target) -> String {
         human::events(events),
         human::span(outcome.lasted),
         human::rate(events, outcome.lasted),
-        target.name()
+        printable(target.name())
     ));
     text
 }

@@ -1,6 +1,6 @@
 //! `set-filter`: a run captures something else from now on.
 
-use std::io::{Write, stdout};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
@@ -10,7 +10,6 @@ use super::start::{armed, filter, run_id, scope};
 use crate::cli::{ListFormat, SetFilterArgs, SocketArg};
 use crate::client::Client;
 use crate::error::Failure;
-use crate::output::table::printable;
 use crate::output::{answer, human, tell};
 
 /// Changes the filter of a run and tells what it captures now, and what before.
@@ -23,19 +22,18 @@ pub(crate) async fn run(socket: &SocketArg, args: SetFilterArgs) -> Result<ExitC
         arm_timeout_ms: args.arm_timeout,
     };
     let reply = client.set_filter(request).await?;
-    let mut out = stdout().lock();
-    match args.format.format {
-        ListFormat::Table => report(&reply, &mut out)?,
-        ListFormat::Json => writeln!(out, "{:#}", document(&reply))?,
-    }
-    out.flush()?;
+    let told = tell::answer(|out| match args.format.format {
+        ListFormat::Table => report(&reply, out),
+        ListFormat::Json => writeln!(out, "{:#}", document(&reply)),
+    });
     for warning in &reply.warnings {
-        tell::warning(printable(warning));
+        tell::warning(warning);
     }
+    told.map_err(|failure| failure.after("the filter is in force"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(reply: &v1::SetFilterResponse, out: &mut impl Write) -> Result<(), Failure> {
+fn report(reply: &v1::SetFilterResponse, out: &mut impl Write) -> io::Result<()> {
     let run = reply.run.clone().unwrap_or_default();
     writeln!(out, "run      {} of {}", run_id(&run), scope(&run))?;
     writeln!(out, "filter   {}", filter(&run.nc, &run.events))?;

@@ -30,6 +30,7 @@ pub(crate) async fn run(socket: &SocketArg, args: SnapshotArgs) -> Result<ExitCo
     complete
         .finish()
         .map_err(|error| Failure::file("write", target.name(), &error))?;
-    report(&tally, &end, &target, args.format)?;
+    let told = report(&tally, &end, &target, args.format);
+    told.map_err(|failure| failure.after(format!("{} is written", target.name())))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! `start`: a run begins.
 
-use std::io::{Write, stdout};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
@@ -23,20 +23,29 @@ pub(crate) async fn run(socket: &SocketArg, args: StartArgs) -> Result<ExitCode,
         arm_timeout_ms,
         ..start_request(args.scope.token, capture)
     };
-    let reply = client.start(request).await?;
-    let mut out = stdout().lock();
-    match args.format.format {
-        ListFormat::Table => report(&reply, &mut out)?,
-        ListFormat::Json => writeln!(out, "{:#}", document(&reply))?,
-    }
-    out.flush()?;
+    let reply = client.start(request).await.map_err(in_options)?;
+    let told = tell::answer(|out| match args.format.format {
+        ListFormat::Table => report(&reply, out),
+        ListFormat::Json => writeln!(out, "{:#}", document(&reply)),
+    });
     for warning in &reply.warnings {
-        tell::warning(printable(warning));
+        tell::warning(warning);
     }
+    told.map_err(|failure| failure.after("the run has begun"))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(reply: &v1::StartResponse, out: &mut impl Write) -> Result<(), Failure> {
+/// The daemon names the request's field, which is an option here.
+fn in_options(failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed(text) => {
+            Failure::Failed(text.replace("start without keep", "start without --keep"))
+        }
+        other => other,
+    }
+}
+
+fn report(reply: &v1::StartResponse, out: &mut impl Write) -> io::Result<()> {
     let run = reply.run.clone().unwrap_or_default();
     writeln!(
         out,
@@ -81,7 +90,7 @@ fn document(reply: &v1::StartResponse) -> Value {
 }
 
 /// Whether a process has its rings.
-pub(super) fn armed(producer: &v1::ArmedProducer, out: &mut impl Write) -> Result<(), Failure> {
+pub(super) fn armed(producer: &v1::ArmedProducer, out: &mut impl Write) -> io::Result<()> {
     let name = printable(&producer.name);
     let who = match producer.pid {
         Some(pid) => format!("{pid} {name}"),

@@ -1,6 +1,6 @@
 //! `stop`: a run ends; what it holds stays.
 
-use std::io::{Write, stdout};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -37,12 +37,10 @@ pub(crate) async fn run(socket: &SocketArg, args: StopArgs) -> Result<ExitCode, 
     for account in &reply.accounts {
         tally.account(*account);
     }
-    let mut out = stdout().lock();
-    match args.format.format {
-        ListFormat::Table => report(&run, &reply, &tally, &mut out)?,
-        ListFormat::Json => writeln!(out, "{:#}", document(&reply, &producers, given_up))?,
-    }
-    out.flush()?;
+    let told = tell::answer(|out| match args.format.format {
+        ListFormat::Table => report(&run, &reply, &tally, out),
+        ListFormat::Json => writeln!(out, "{:#}", document(&reply, &producers, given_up)),
+    });
 
     for id in &reply.not_quiescent {
         tell::warning(format!(
@@ -53,6 +51,7 @@ pub(crate) async fn run(socket: &SocketArg, args: StopArgs) -> Result<ExitCode, 
         tell::warning(away(reply.away.len()));
     }
     tally.warn_of_rest();
+    told.map_err(|failure| failure.after("the run has ended"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -73,7 +72,7 @@ fn report(
     reply: &v1::StopResponse,
     tally: &Tally,
     out: &mut impl Write,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     let lasted = Duration::from_nanos(
         run.stopped_ns
             .unwrap_or(run.started_ns)

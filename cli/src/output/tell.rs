@@ -1,9 +1,19 @@
-//! Lines on standard error. A reader that went away is nobody's problem here: what can't be told is not told.
+//! Answers on standard output, and lines on standard error. A reader that went away is nobody's problem here: what can't be told is not told.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal, StdoutLock, Write};
 
 use super::table::printable;
+use crate::error::Failure;
+
+/// Writes an answer to standard output, all of it.
+pub(crate) fn answer(
+    write: impl FnOnce(&mut StdoutLock<'static>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    write(&mut out)?;
+    Ok(out.flush()?)
+}
 
 /// Name in front of each line, so that it is told apart from what a recorded command says.
 const NAME: &str = "nrt-tracectl";

@@ -328,6 +328,41 @@ fn l03_a_limit_on_file_size_is_an_error_and_no_signal() {
     assert_eq!((commits(&fake), left_in(fake.folder())), (vec![], vec![]));
 }
 
+/// It must not look as if it had failed, and be done again.
+#[test]
+fn an_answer_that_cannot_be_written_is_no_failure_of_what_was_done() {
+    let fake = Fake::start(|script| script.parts = parts(3, 3));
+    let file = fake.folder().join("trace.json");
+    let file = file.to_str().unwrap();
+    let commands: [(&[&str], &str); 8] = [
+        (
+            &["fetch", "-o", file, "--format", "json"],
+            "is written, and its events are consumed",
+        ),
+        (&["fetch", "--discard"], "the events are given up"),
+        (&["snapshot", "-o", file, "--format", "json"], "is written"),
+        (&["start"], "the run has begun"),
+        (&["set-filter", "--nc", "0"], "the filter is in force"),
+        (&["stop", "--format", "json"], "the run has ended"),
+        (&["host", "start"], "the host monitor runs"),
+        (&["host", "stop"], "the host monitor is told to stop"),
+    ];
+    for (command, done) in commands {
+        let mut tool = tool();
+        tool.arg("--socket").arg(fake.socket()).args(command);
+        tool.stdout(fs::File::options().write(true).open("/dev/full").unwrap());
+        let output = tool.stderr(Stdio::piped()).spawn().unwrap();
+        let output = output.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{command:?}: {said}");
+        let last = said.lines().last().unwrap();
+        let why =
+            "only the answer is missing: cannot write standard output: No space left on device";
+        assert!(last.contains(done) && last.contains(why), "{said}");
+    }
+    assert_eq!(commits(&fake).len(), 1);
+}
+
 #[test]
 fn a_second_fetch_is_told_that_another_is_running() {
     let text = "another fetch of this run is under way";

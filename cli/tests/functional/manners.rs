@@ -30,6 +30,7 @@ fn each_documented_exit_status_is_what_one_gets() {
         let ended = finish(&mut place.record(&output, &[&["--"], command].concat()));
         ended.status
     };
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let met = [
         ("0", 0, run(["events"]).status),
         (
@@ -44,6 +45,11 @@ fn each_documented_exit_status_is_what_one_gets() {
         ),
         ("2", 2, run(["start", "--nc", "256"]).status),
         ("2", 2, run(["no-such-command"]).status),
+        (
+            "3",
+            3,
+            finish(place.record(&output, &["--", "true"]).stdout(full)).status,
+        ),
         ("126", 126, record(&[plain])),
         ("127", 127, record(&["./no-such-command"])),
         ("else", 7, record(&["sh", "-c", "exit 7"])),

@@ -314,6 +314,29 @@ fn l01_the_status_is_the_commands_also_when_nobody_reads_the_trace() {
     }
 }
 
+/// The summary is for people; the command's own status says more than that nobody could read it.
+#[test]
+fn a_summary_that_cannot_be_written_is_no_failure_of_the_command() {
+    for (script, status) in [("exit 0", 3), ("exit 7", 7)] {
+        let place = Place::new();
+        let file = place.path("t.json");
+        let mut record = place.record(&file, &["--", "sh", "-c", script]);
+        record.stdout(File::options().write(true).open("/dev/full").unwrap());
+        let child = record.stderr(Stdio::piped()).spawn().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), events(&file)),
+            (Some(status), 0),
+            "{said}"
+        );
+        assert!(
+            said.contains("the recording is over; only the answer is missing"),
+            "{said}"
+        );
+    }
+}
+
 /// Events that came are in the trace once, however their fetch ended.
 fn what_came_is_kept(write: impl FnOnce(&mut Script), words: &str) {
     let fake = Fake::start(|script| {

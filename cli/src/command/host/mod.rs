@@ -49,7 +49,8 @@ async fn start(client: &mut Client, args: &HostStartArgs) -> Result<(), Failure>
     if reply.was_running {
         tell::note("the host monitor was running already");
     }
-    say(&reply.state.unwrap_or_default(), args.format.format)
+    let told = say(&reply.state.unwrap_or_default(), args.format.format);
+    told.map_err(|failure| failure.after("the host monitor runs"))
 }
 
 async fn stop(client: &mut Client, format: ListFormat) -> Result<(), Failure> {
@@ -57,17 +58,14 @@ async fn stop(client: &mut Client, format: ListFormat) -> Result<(), Failure> {
     if state.running {
         tell::note("somebody follows the host monitor, and keeps it going as long as that lasts");
     }
-    say(&state, format)
+    say(&state, format).map_err(|failure| failure.after("the host monitor is told to stop"))
 }
 
 fn say(state: &v1::HostState, format: ListFormat) -> Result<(), Failure> {
-    let mut out = stdout().lock();
-    match format {
-        ListFormat::Table => writeln!(out, "{}", table::state(state))?,
-        ListFormat::Json => writeln!(out, "{:#}", state_document(state))?,
-    }
-    out.flush()?;
-    Ok(())
+    tell::answer(|out| match format {
+        ListFormat::Table => writeln!(out, "{}", table::state(state)),
+        ListFormat::Json => writeln!(out, "{:#}", state_document(state)),
+    })
 }
 
 /// The newest tick; the next one if the monitor was off.
