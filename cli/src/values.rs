@@ -16,55 +16,47 @@ pub(crate) struct NcList(pub(crate) Vec<u32>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EventTerms(pub(crate) Vec<String>);
 
-/// Parses a list of NeuronCores: numbers and inclusive ranges.
+/// Parses a list of NeuronCores: numbers and inclusive ranges, or `all`, which is the empty list.
 pub(crate) fn nc_list(text: &str) -> Result<NcList, String> {
-    filter::parse_nc_list(text)
-        .map(NcList)
-        .map_err(|error| error.to_string())
+    match text.trim() {
+        ALL => Ok(NcList(Vec::new())),
+        list => filter::parse_nc_list(list)
+            .map(NcList)
+            .map_err(|error| format!("{error}, or {ALL}")),
+    }
 }
 
-/// Parses an event filter, and checks that every name in it exists and that something is selected.
+/// Parses an event filter, and checks that every name in it exists and that something is selected; `all` is the empty list.
 pub(crate) fn event_terms(text: &str) -> Result<EventTerms, String> {
+    if text.trim() == ALL {
+        return Ok(EventTerms(Vec::new()));
+    }
     let terms: Vec<String> = text.split(',').map(|term| term.trim().to_owned()).collect();
-    filter::parse_types(&terms).map_err(|error| error.to_string())?;
+    filter::parse_types(&terms).map_err(|error| format!("{error}, or {ALL}"))?;
     Ok(EventTerms(terms))
 }
 
-/// As [`nc_list`]; `all` is the empty list, which names all.
-pub(crate) fn nc_list_or_all(text: &str) -> Result<NcList, String> {
-    match text.trim() {
-        ALL => Ok(NcList(Vec::new())),
-        list => nc_list(list).map_err(|error| format!("{error}, or {ALL}")),
-    }
-}
-
-/// As [`event_terms`]; `all` is the empty list, which names all.
-pub(crate) fn event_terms_or_all(text: &str) -> Result<EventTerms, String> {
-    match text.trim() {
-        ALL => Ok(EventTerms(Vec::new())),
-        terms => event_terms(terms).map_err(|error| format!("{error}, or {ALL}")),
-    }
-}
-
-/// Parses a duration: a number with `ms`, `s`, `m` or `h`; without a unit it is seconds.
+/// Parses a duration above 0, with its unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    const ALLOWED: &str = "a duration is a number above 0 with ms, s, m or h, such as 10s";
-    let unit_at = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    match time(text) {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("a duration is a number above 0 with ms, s, m or h, such as 10s".to_owned()),
+    }
+}
+
+/// A number with `ms`, `s`, `m` or `h`. A unit is always needed: half of those who leave it out mean another one.
+fn time(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(unit_at);
     let seconds = match unit.trim() {
         "ms" => 0.001,
-        "s" | "" => 1.0,
+        "s" => 1.0,
         "m" | "min" => 60.0,
         "h" => 3600.0,
-        _ => return Err(ALLOWED.to_owned()),
+        _ => return None,
     };
-    let value: f64 = number.parse().map_err(|_| ALLOWED.to_owned())?;
-    match Duration::try_from_secs_f64(value * seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
-        _ => Err(ALLOWED.to_owned()),
-    }
+    let value: f64 = number.parse().ok()?;
+    Duration::try_from_secs_f64(value * seconds).ok()
 }
 
 /// Parses the time between two ticks of the host monitor, to milliseconds.
@@ -93,17 +85,19 @@ pub(crate) enum When {
     Since(u64),
 }
 
-/// Parses a moment: nanoseconds since 1970, or a plus sign and a duration since capturing began.
+/// Parses a moment: nanoseconds since 1970, or a plus sign and the time since capturing began, which may be 0.
 pub(crate) fn when(text: &str) -> Result<When, String> {
+    const ALLOWED: &str = "a time is ns since 1970, or +TIME since capturing began, a number with ms, s, m or h, such as +1.5s";
     match text.strip_prefix('+') {
         Some(since) => {
-            let since = duration(since)?.as_nanos();
+            let since = time(since).ok_or(ALLOWED)?.as_nanos();
             let ns = u64::try_from(since).map_err(|_| "that is beyond 584 years".to_owned())?;
             Ok(When::Since(ns))
         }
-        None => text.parse().map(When::Absolute).map_err(|_| {
-            "a time is ns since 1970, or +TIME since capturing began, such as +1.5s".to_owned()
-        }),
+        None => text
+            .parse()
+            .map(When::Absolute)
+            .map_err(|_| ALLOWED.to_owned()),
     }
 }
 
@@ -140,12 +134,11 @@ mod tests {
     #[test]
     fn durations_have_units() {
         assert_eq!(duration("10s"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
         assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
         assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
         for bad in [
-            "", "s", "0", "0s", "-1s", "1d", "1..5s", "1e99h", "nan", "inf",
+            "", "s", "0", "10", "0s", "-1s", "1d", "1..5s", "1e99h", "nan", "inf",
         ] {
             assert!(duration(bad).is_err(), "{bad}");
         }
@@ -158,7 +151,8 @@ mod tests {
             Ok(When::Absolute(1_796_005_265_123_456_789))
         );
         assert_eq!(when("+1.5s"), Ok(When::Since(1_500_000_000)));
-        for bad in ["", "+", "-1", "1.5s", "+x"] {
+        assert_eq!(when("+0s"), Ok(When::Since(0)));
+        for bad in ["", "+", "-1", "1.5s", "+x", "+0", "+-1s"] {
             assert!(when(bad).is_err(), "{bad}");
         }
     }
@@ -178,23 +172,19 @@ mod tests {
     fn periods_have_bounds() {
         assert_eq!(period("100ms"), Ok(100));
         assert_eq!(period("60s"), Ok(60_000));
-        assert_eq!(period("1.5"), Ok(1500));
+        assert_eq!(period("1.5s"), Ok(1500));
         for bad in ["99ms", "61s", "2h", "x"] {
             assert!(period(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
-    fn all_takes_a_filter_away() {
-        assert_eq!(nc_list_or_all(" all"), Ok(NcList(Vec::new())));
-        assert_eq!(nc_list_or_all("0-1"), Ok(NcList(vec![0, 1])));
-        assert_eq!(event_terms_or_all("all"), Ok(EventTerms(Vec::new())));
-        assert!(nc_list_or_all("al").unwrap_err().ends_with(", or all"));
-        assert!(
-            event_terms_or_all("every")
-                .unwrap_err()
-                .ends_with(", or all")
-        );
+    fn all_is_a_filter_that_leaves_nothing_out() {
+        assert_eq!(nc_list(" all"), Ok(NcList(Vec::new())));
+        assert_eq!(nc_list("0-1"), Ok(NcList(vec![0, 1])));
+        assert_eq!(event_terms("all"), Ok(EventTerms(Vec::new())));
+        assert!(nc_list("al").unwrap_err().ends_with(", or all"));
+        assert!(event_terms("every").unwrap_err().ends_with(", or all"));
     }
 
     #[test]

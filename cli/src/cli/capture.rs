@@ -53,7 +53,7 @@ pub(crate) struct SetFilterArgs {
     #[arg(
         long,
         value_name = "LIST",
-        value_parser = values::nc_list_or_all,
+        value_parser = values::nc_list,
         long_help = "NeuronCores to capture from now on: `all`, or numbers and inclusive ranges, such as 0-3,8, as for \
             `start`"
     )]
@@ -63,7 +63,7 @@ pub(crate) struct SetFilterArgs {
     #[arg(
         long,
         value_name = "LIST",
-        value_parser = values::event_terms_or_all,
+        value_parser = values::event_terms,
         long_help = "Event types to capture from now on: `all`, or names, `hardware`, `software` and ^NAME, as for `start`"
     )]
     pub(crate) events: Option<EventTerms>,

@@ -22,7 +22,7 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "PID,…", value_delimiter = ',', value_parser = values::pid)]
     pub(crate) process: Vec<i32>,
 
-    /// Only events from this time on: ns since 1970, or +TIME since capturing began, such as +1.5s
+    /// Only events from this time on: ns since 1970, or +TIME since capturing began, with its unit: +0s, +250ms, +1.5s, +2m
     #[arg(long, value_name = "TIME", value_parser = values::when)]
     pub(crate) after: Option<When>,
 
@@ -108,7 +108,7 @@ pub(crate) struct ViewArgs {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Port to serve it at; the UI accepts no other than the default
+    /// Port to serve it at; ui.perfetto.dev fetches from 9001 of this machine only, so that another is for a --ui of your own
     #[arg(long, value_name = "PORT", default_value_t = 9001)]
     pub(crate) port: u16,
 

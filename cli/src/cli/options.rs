@@ -25,7 +25,7 @@ pub(crate) struct CaptureArgs {
         long,
         value_name = "LIST",
         value_parser = values::nc_list,
-        long_help = "NeuronCores to capture: numbers and inclusive ranges, such as 0-3,8. They are cores of the \
+        long_help = "NeuronCores to capture: numbers and inclusive ranges, such as 0-3,8, or `all`. They are cores of the \
             host; a process whose cores are not known (NEURON_RT_VISIBLE_CORES, NEURON_RT_NUM_CORES) is filtered by \
             its own numbers. Absent: NEURON_RT_INSPECT_EVENT_FILTER_NC, else all"
     )]
@@ -37,7 +37,7 @@ pub(crate) struct CaptureArgs {
         value_name = "LIST",
         value_parser = values::event_terms,
         long_help = "Event types to capture: names as `nrt-tracectl events` lists them, the groups `hardware` and \
-            `software`, and ^NAME to take one out again, such as hardware,^cc_running. Absent: NEURON_RT_INSPECT_EVENT_FILTER_TYPE, \
+            `software`, and ^NAME to take one out again, such as hardware,^cc_running; or `all`. Absent: NEURON_RT_INSPECT_EVENT_FILTER_TYPE, \
             else all"
     )]
     pub(crate) events: Option<EventTerms>,

@@ -3,17 +3,17 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, CommandFactory, Parser};
 
-use super::{Cli, SOCKET_VARIABLE};
+use super::{Cli, SOCKET_VARIABLE, Verb};
 use crate::output::tell;
 
 /// Reads the arguments. `Err` is how the program ends without a verb: help and version, or a usage error, which is
 /// told in one line.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, ExitCode> {
     let arguments: Vec<OsString> = arguments.collect();
-    Cli::try_parse_from(&arguments).map_err(|error| match error.kind() {
+    let cli = Cli::try_parse_from(&arguments).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
@@ -23,8 +23,15 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, Ex
         }
         kind => {
             let mut text = one_line(&error.render().to_string());
-            if kind == ErrorKind::UnknownArgument && arguments.iter().any(|a| a == "record") {
-                text.push_str("; the command to record goes after --");
+            if kind == ErrorKind::UnknownArgument {
+                let record = arguments.iter().any(|a| a == "record");
+                text = match taken_for_an_option(&error, &arguments) {
+                    Some(joined) => {
+                        without_tip(&text, &format!("; if it is a value, join it: {joined}"))
+                    }
+                    None if record => without_tip(&text, "; the command to record goes after --"),
+                    None => text,
+                };
             }
             if text.contains("'--socket <PATH>'") && empty_variable() {
                 text = format!(
@@ -34,7 +41,53 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, Ex
             tell::error(&text);
             ExitCode::from(2)
         }
-    })
+    })?;
+    // Who writes the dashes does not mean the whole host: a variable was empty.
+    if let Verb::Record(record) = &cli.verb
+        && record.command.is_empty()
+        && arguments.last().is_some_and(|last| last == "--")
+    {
+        tell::error(&"there is no command after --; without the dashes the whole host is recorded");
+        return Err(ExitCode::from(2));
+    }
+    Ok(cli)
+}
+
+/// How a value that begins with a dash has to be written, if that is what clap took for an option: `--output=-y.json`.
+fn taken_for_an_option(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let text = |at: usize| arguments.get(at)?.to_str();
+    // Of `-y.json` clap names `-y`.
+    let at = (2..arguments.len()).find(|at| text(*at).is_some_and(|a| a.starts_with(unknown)))?;
+    let (before, value) = (text(at - 1)?, text(at)?);
+    let join = if before.starts_with("--") { "=" } else { "" };
+    (takes_a_value(before) && value.starts_with('-')).then(|| format!("{before}{join}{value}"))
+}
+
+/// Whether some command has this option, with a value.
+fn takes_a_value(option: &str) -> bool {
+    let program = Cli::command();
+    let commands = program.get_subcommands().chain([&program]);
+    let named = |arg: &Arg| {
+        let long = arg
+            .get_long()
+            .is_some_and(|name| option.strip_prefix("--") == Some(name));
+        long || (arg.get_short()).is_some_and(|name| option == format!("-{name}"))
+    };
+    (commands.flat_map(clap::Command::get_arguments))
+        .any(|arg| named(arg) && arg.get_action().takes_values())
+}
+
+/// A line with a tip of ours in the place of clap's, which is to put `--` in front, as for a positional argument.
+fn without_tip(text: &str, ours: &str) -> String {
+    let (error, help) = text.rsplit_once(" (").unwrap_or((text, "try --help)"));
+    let error = match error.find("; tip: to pass ") {
+        Some(at) => &error[..at],
+        None => error,
+    };
+    format!("{error}{ours} ({help}")
 }
 
 fn empty_variable() -> bool {
@@ -62,10 +115,7 @@ fn one_line(rendered: &str) -> String {
 mod tests {
     use std::path::PathBuf;
 
-    use clap::CommandFactory;
-
     use super::*;
-    use crate::cli::Verb;
 
     #[test]
     fn the_definitions_are_consistent() {

@@ -55,6 +55,13 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
             target.name()
         ));
     }
+    if filter.any() && tally.events() == 0 && trace.spool.events() > 0 {
+        tell::warning(format!(
+            "0 of {} fit the filter; {}",
+            human::events(trace.spool.events()),
+            filter.seen()
+        ));
+    }
     trace.ended()?;
     Ok(ExitCode::SUCCESS)
 }

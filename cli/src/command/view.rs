@@ -42,8 +42,7 @@ pub(crate) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
     progress.clear();
     let served = Arc::new(served?);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
-    let listener = TcpListener::bind(address)
-        .map_err(|error| Failure::file("listen on", address.to_string(), &error))?;
+    let listener = TcpListener::bind(address).map_err(|error| cannot_listen(address, &error))?;
     let port = listener.local_addr()?.port();
     let mut out = stdout().lock();
     writeln!(
@@ -69,6 +68,17 @@ pub(crate) fn run(args: &ViewArgs) -> Result<ExitCode, Failure> {
         .map_err(|_| Failure::Failed("the server ended".to_owned()))?;
     tell::note(format!("{} served", human::bytes(bytes)));
     Ok(ExitCode::SUCCESS)
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
+    let failure = Failure::file("listen on", address.to_string(), error);
+    match (failure, error.kind()) {
+        (Failure::Failed(text), io::ErrorKind::AddrInUse) => Failure::Failed(format!(
+            "{text}. The Perfetto UI fetches traces from port 9001 of this machine and no other: end what uses it (another \
+             `view`, or trace_processor --httpd), or write the trace with `convert -o FILE.pftrace` and open that file in the UI"
+        )),
+        (failure, _) => failure,
+    }
 }
 
 fn served(args: &ViewArgs, progress: &mut Progress) -> Result<Served, Failure> {

@@ -18,6 +18,9 @@ use crate::values::When;
 /// Bytes of a packed record.
 const RECORD_BYTES: usize = 112;
 
+/// Types that are named to somebody whose filter fits none.
+const SHOWN: usize = 16;
+
 /// Where a record's words begin.
 const TYPE: usize = 0;
 const TIME: usize = 0x28;
@@ -35,6 +38,8 @@ pub(crate) struct Filter {
     /// When capturing began, ns.
     started: Option<u64>,
     producers: HashMap<u32, (Option<i32>, Vec<u32>)>,
+    /// Types of the records that came, whether they stay or not.
+    seen: BTreeSet<u32>,
 }
 
 impl Filter {
@@ -42,21 +47,22 @@ impl Filter {
     pub(crate) fn new(args: &FilterArgs) -> Result<Self, Failure> {
         let types = match &args.events {
             None => None,
+            Some(terms) if terms.0.is_empty() => None, // `all`
             Some(terms) => {
                 Some(parse_types(&terms.0).map_err(|error| Failure::Usage(error.to_string()))?)
             }
         };
         Ok(Self {
             types,
-            cores: args
-                .nc
-                .as_ref()
+            cores: (args.nc.as_ref())
+                .filter(|list| !list.0.is_empty()) // `all`
                 .map(|list| list.0.iter().copied().collect()),
             processes: args.process.iter().copied().collect(),
             after: args.after,
             before: args.before,
             started: None,
             producers: HashMap::new(),
+            seen: BTreeSet::new(),
         })
     }
 
@@ -67,6 +73,20 @@ impl Filter {
             || !self.processes.is_empty()
             || self.after.is_some()
             || self.before.is_some()
+    }
+
+    /// What the trace has, for somebody whose filter left all of it out.
+    pub(crate) fn seen(&self) -> String {
+        let mut types: Vec<String> = (self.seen.iter().take(SHOWN))
+            .map(|value| match EventType::from_value(*value) {
+                Some(kind) => kind.name().to_owned(),
+                None => format!("unknown ({value})"),
+            })
+            .collect();
+        if self.seen.len() > SHOWN {
+            types.push(format!("and {} more", self.seen.len() - SHOWN));
+        }
+        format!("the trace has the types {}", types.join(", "))
     }
 
     /// What stays of a part: nothing, itself, or what an event told and the rest of the events.
@@ -127,14 +147,17 @@ impl Filter {
         Ok(after.is_none_or(|after| time >= after) && before.is_none_or(|before| time < before))
     }
 
-    fn records(&self, records: &Records) -> Result<Vec<TracePart>, Failure> {
+    fn records(&mut self, records: &Records) -> Result<Vec<TracePart>, Failure> {
         let (producer_id, nc_idx) = (records.producer_id, records.nc_idx);
+        let all = records.packed.as_chunks::<RECORD_BYTES>().0;
+        self.seen
+            .extend(all.iter().map(|record| u32_at(record, TYPE)));
         if !self.has_ring(producer_id, nc_idx) {
             return Ok(Vec::new());
         }
         let mut packed = Vec::with_capacity(records.packed.len());
         let mut entries = Vec::new();
-        for record in records.packed.as_chunks::<RECORD_BYTES>().0 {
+        for record in all {
             let kind = u32_at(record, TYPE);
             let wanted = self.types.is_none_or(|types| {
                 EventType::from_value(kind).is_some_and(|kind| types.contains(kind))

@@ -12,7 +12,7 @@ use nrt_trace_proto::v1::{
 };
 use serde_json::Value;
 
-use crate::tool::{finish, in_own_mounts, run, tool};
+use crate::tool::{Ended, finish, in_own_mounts, run, tool};
 
 /// When capturing began.
 const T: u64 = 1_796_000_000_000_000_000;
@@ -171,17 +171,15 @@ impl Folder {
 
     /// Converts, which has to go well.
     pub(crate) fn convert(&self, from: &str, to: &str, more: &[&str]) -> Vec<u8> {
-        let to = self.path(to);
-        let mut command = tool();
-        command
-            .arg("convert")
-            .arg(self.path(from))
-            .arg("-o")
-            .arg(&to)
-            .args(more);
-        let ended = finish(&mut command);
+        let ended = self.run(from, to, more);
         assert_eq!(ended.status, Some(0), "{ended:?}");
-        fs::read(&to).unwrap()
+        fs::read(self.path(to)).unwrap()
+    }
+
+    fn run(&self, from: &str, to: &str, more: &[&str]) -> Ended {
+        let mut command = tool();
+        command.arg("convert").arg(self.path(from)).arg("-o");
+        finish(command.arg(self.path(to)).args(more))
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
@@ -253,6 +251,24 @@ fn chrome_events_are_strict_json_with_every_span() {
             .iter()
             .all(|event| event["ph"] == "M")
     );
+}
+
+#[test]
+fn a_filter_that_fits_nothing_is_told_with_what_there_is() {
+    let folder = Folder::new();
+    for filter in [["--events", "nrt_load"], ["--nc", "200"]] {
+        let ended = folder.run("t.nrtt", "none.json", &filter);
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        let words =
+            "Warning: 0 of 640 events fit the filter; the trace has the types nrt_execute, ";
+        assert!(ended.stderr.contains(words), "{ended:?}");
+    }
+    for filter in [["--events", "all"], ["--nc", "all"], ["--after", "+0s"]] {
+        let ended = folder.run("t.nrtt", "all.json", &filter);
+        assert!(!ended.stderr.contains("fit the filter"), "{ended:?}");
+        let all = fs::read(folder.path("all.json")).unwrap();
+        assert_eq!(events(&all).len(), 640, "{filter:?}");
+    }
 }
 
 #[test]

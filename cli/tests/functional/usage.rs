@@ -43,11 +43,56 @@ fn a_core_that_cannot_be_is_refused_with_the_range() {
 fn a_duration_has_a_unit_that_exists() {
     run(["record", "--duration", "10d"]).one_line(2, &["--duration", "ms, s, m or h"]);
     run(["record", "--duration", "0s"]).one_line(2, &["above 0"]);
+    run(["record", "--duration", "10"]).one_line(2, &["--duration", "ms, s, m or h"]);
+    let time = ["convert", "-", "-o", "-", "--after", "+1"];
+    run(time).one_line(2, &["--after", "ms, s, m or h"]);
 }
 
 #[test]
 fn a_command_without_dashes_is_explained() {
     run(["record", "ls"]).one_line(2, &["'ls'", "goes after --"]);
+    let ended = run(["record", "ls", "-l"]);
+    ended.one_line(2, &["goes after --"]);
+    assert!(!ended.stderr.contains("tip"), "{ended:?}");
+}
+
+/// An empty variable behind the dashes must not record the whole host.
+#[test]
+fn dashes_without_a_command_are_refused() {
+    run(["record", "--"]).one_line(2, &["no command after --", "whole host"]);
+    let time = ["record", "-o", "t.json", "--duration", "1s", "--"];
+    run(time).one_line(2, &["no command after --"]);
+}
+
+/// The library's tip, to put -- in front, would make a command of it.
+#[test]
+fn a_value_that_begins_with_a_dash_is_explained() {
+    for (arguments, joined) in [
+        (["record", "-o", "-y.json"], "join it: -o-y.json"),
+        (
+            ["record", "--output", "-y.json"],
+            "join it: --output=-y.json",
+        ),
+        (["record", "--duration", "-1s"], "join it: --duration=-1s"),
+        (["fetch", "--token", "-t"], "join it: --token=-t"),
+    ] {
+        let ended = run(arguments);
+        ended.one_line(2, &[joined]);
+        let misled = ended.stderr.contains("tip") || ended.stderr.contains("goes after --");
+        assert!(!misled, "{ended:?}");
+    }
+    let ended = run(["record", "--host", "-y"]);
+    assert!(
+        !ended.stderr.contains("join it"),
+        "--host has none: {ended:?}"
+    );
+    run(["record", "--duration=-1s"]).one_line(2, &["above 0"]);
+}
+
+#[test]
+fn a_path_cannot_steer_the_terminal() {
+    let ended = run(["convert", "/no/such\nfile\x1b[2J.nrtt", "-o", "x.json"]);
+    ended.one_line(1, &["/no/such\\nfile\\u{1b}[2J.nrtt"]);
 }
 
 #[test]

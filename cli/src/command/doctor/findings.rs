@@ -92,7 +92,8 @@ pub(super) fn of_refusal(error: &ConnectError, place: &Place) -> Vec<Finding> {
             "no_permission",
             format!("this user may not use the daemon at {path}"),
             match place.group {
-                Some((group, mode)) if mode & 0o020 != 0 => format!(
+                // Root's own group is nobody's to join.
+                Some((group, mode)) if mode & 0o020 != 0 && group != 0 => format!(
                     "become a member of group {group} (`usermod -aG {group} USER`, and log in again), or ask root. \
                      `nrt-tracectl record -- CMD` works without, with a daemon of its own"
                 ),

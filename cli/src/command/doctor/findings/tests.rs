@@ -284,9 +284,18 @@ fn no_connection_is_told_by_its_reason() {
     );
     let denied = ConnectError::Denied { path: path.clone() };
     is(&finding(&denied), "no_permission", &[&path], "ask root");
-    fs::write(&socket, "").unwrap();
-    fs::set_permissions(&socket, std::os::unix::fs::PermissionsExt::from_mode(0o660)).unwrap();
-    is(&finding(&denied), "no_permission", &[&path], "usermod -aG");
+    // Root's own group is nobody's to join.
+    for (group, todo) in [
+        (1234, "a member of group 1234 (`usermod -aG"),
+        (0, "ask root, or"),
+    ] {
+        let place = Place {
+            group: Some((group, 0o660)),
+            ..Place::look(&socket)
+        };
+        let denied = one(of_refusal(&denied, &place));
+        is(&denied, "no_permission", &[&path], todo);
+    }
     let foreign = ConnectError::Foreign {
         path: path.clone(),
         why,
