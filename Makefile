@@ -14,6 +14,8 @@ unitdir ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
 
 CARGO ?= cargo
+# Takes the debug information out of what is installed, most of its bytes, and leaves names for a backtrace. To keep it: STRIP=:
+STRIP ?= strip
 # Where the programs are; for those that were built already: make install CARGO=: out=FOLDER
 out ?= target/release
 
@@ -45,6 +47,7 @@ install: build
 	install -m 755 $(addprefix $(out)/,$(programs)) $(DESTDIR)$(bindir)
 	install -m 755 $(addprefix $(out)/,$(libraries)) $(DESTDIR)$(libdir)
 	install -m 644 $(out)/libnrt_trace.a $(DESTDIR)$(libdir)
+	$(STRIP) --strip-debug $(addprefix $(DESTDIR)$(bindir)/,$(programs)) $(addprefix $(DESTDIR)$(libdir)/,$(libraries) libnrt_trace.a)
 	for header in $(headers); do \
 		install -m 644 client-lib/capi/include/$$header $(DESTDIR)$(includedir)/$$header || exit; done
 	sed -e '/^#/d' -e 's|^libdir=.*|libdir=$(libdir)|' -e 's|^includedir=.*|includedir=$(includedir)|' \

@@ -54,7 +54,14 @@ fn every_command_has_a_page_that_reads_without_a_warning() {
         };
         assert_eq!(shown.stderr, "", "{}", page.display());
         let text = shown.text();
-        for title in ["NAME", "SYNOPSIS", "DESCRIPTION", "SEE ALSO"] {
+        for title in [
+            "NAME",
+            "SYNOPSIS",
+            "DESCRIPTION",
+            "ENVIRONMENT",
+            "FILES",
+            "SEE ALSO",
+        ] {
             let has = text.lines().any(|line| line == title);
             assert!(has, "{} has no {title}: {text}", page.display());
         }

@@ -9,6 +9,10 @@ use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
+use super::around::Around;
+
+/// When the command line last changed: not when the page was made, so that making it again gives the same.
+const DATE: &str = "2026-11-30";
 /// Titles in `--help` that are sections of a page.
 const TITLES: [&str; 2] = ["Examples", "Exit status"];
 
@@ -43,11 +47,12 @@ impl Whole<'_> {
         let mut page = Vec::new();
         let man = Man::new(command.clone())
             .section(self.section)
+            .date(DATE)
             .source(format!("nrt-trace {}", self.version))
             .manual("nrt-trace");
         man.render_title(&mut page)?;
         man.render_name_section(&mut page)?;
-        man.render_synopsis_section(&mut page)?;
+        synopsis(command).to_writer(&mut page)?;
         man.render_description_section(&mut page)?;
         man.render_options_section(&mut page)?;
         if command.has_subcommands() {
@@ -63,9 +68,14 @@ impl Whole<'_> {
         for part in &parts {
             part.render(&mut rest);
         }
+        Around::of(self.section).render(&mut rest);
         rest.control("SH", ["SEE ALSO"]);
-        rest.text([bold("nrt-tracectl"), roman("(1), ")]);
-        rest.text([bold("nrt-traced"), roman("(8)")]);
+        let programs = [("nrt-tracectl", "(1)"), ("nrt-traced", "(8)")];
+        let others = programs.into_iter().filter(|(program, _)| *program != name);
+        for (number, (program, section)) in others.enumerate() {
+            let comma = if number > 0 { ", " } else { "" };
+            rest.text([roman(comma), bold(program), roman(section)]);
+        }
         rest.to_writer(&mut page)?;
         pages.push((format!("{name}.{}", self.section), page));
         for command in command.get_subcommands().filter(|c| !c.is_hide_set()) {
@@ -73,6 +83,21 @@ impl Whole<'_> {
         }
         Ok(())
     }
+}
+
+/// How it is called, with the values that options take: the line that `--help` has.
+fn synopsis(command: &Command) -> Roff {
+    let usage = command.clone().render_usage().to_string();
+    let mut roff = Roff::default();
+    roff.control("SH", ["SYNOPSIS"]);
+    let lines = usage.trim_start_matches("Usage:").lines();
+    for (number, line) in lines.enumerate() {
+        if number > 0 {
+            roff.control("br", []);
+        }
+        roff.text([roman(line.trim())]);
+    }
+    roff
 }
 
 const NOTES: &str = "Notes";

@@ -1,5 +1,6 @@
 //! `generate`: man pages and completions of both programs, from the definitions that parse their arguments.
 
+mod around;
 mod man;
 
 use std::fs;
