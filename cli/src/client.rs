@@ -66,6 +66,16 @@ pub(crate) enum ConnectError {
         /// How that shows.
         why: String,
     },
+    /// Somebody listens there, and says nothing.
+    #[error(
+        "the daemon at {path} did not answer within {seconds} s: it is stopped, or hangs, or something else listens there"
+    )]
+    Silent {
+        /// The control socket.
+        path: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// Any other error of the system.
     #[error("cannot connect to {path}: {why}")]
     System {
@@ -126,10 +136,11 @@ impl Client {
                 Err(foreign("it offers another gRPC service".to_owned()))
             }
             Ok(Err(status)) => Err(foreign(innermost(&status))),
-            Err(_) => Err(foreign(format!(
-                "it did not answer within {} s",
-                FIRST_ANSWER.as_secs()
-            ))),
+            // Whoever is no daemon of ours says something else, or closes the connection.
+            Err(_) => Err(ConnectError::Silent {
+                path,
+                seconds: FIRST_ANSWER.as_secs(),
+            }),
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct MetricsArgs {}
     Exit status:\n  \
     0  all is well\n  \
     1  there is something to do\n\n\
-    Findings, by their codes: no_daemon, daemon_away, no_permission, not_the_daemon, path_too_long, cannot_connect,\n\
+    Findings, by their codes: no_daemon, daemon_away, no_permission, not_the_daemon, no_answer, path_too_long, cannot_connect,\n\
     other_version, producer_socket_gone, may_not_attach, disabled, nobody_attached, refused, over_budget, sees_no_core,\n\
     no_address_space, not_captured, not_capturing, filter_excludes_everything, nothing_emitted, ring_too_small,\n\
     budget_nearly_used_up, quarantined, clocksource.")]

@@ -100,7 +100,10 @@ fn a_service_that_hangs_up_or_never_answers_is_not_ours() {
         let _ended_somehow = stream.read_to_end(&mut rest);
     });
     status_of(&socket).one_line(1, &["is not the control socket of nrt-traced"]);
-    status_of(&socket).one_line(1, &["did not answer within 5 s"]);
+    status_of(&socket).one_line(
+        1,
+        &["the daemon at", "did not answer within 5 s: it is stopped"],
+    );
     server.join().unwrap();
 }
 

@@ -110,8 +110,13 @@ pub(super) fn of_refusal(error: &ConnectError, place: &Place) -> Vec<Finding> {
         ConnectError::Foreign { why, .. } => Finding::new(
             "not_the_daemon",
             format!("what is at {path} is not the control socket of nrt-traced: {why}"),
-            "name the control socket with --socket or NRT_TRACE_SOCKET (not the producer socket); a daemon that is \
-             stopped or hangs has to be restarted",
+            "name the control socket with --socket or NRT_TRACE_SOCKET (not the producer socket)",
+        ),
+        ConnectError::Silent { .. } => Finding::new(
+            "no_answer",
+            error.to_string(),
+            "restart it (`systemctl restart nrt-traced`): runs go on where they stopped. If somebody stopped it with a signal or a \
+             debugger, let it go on",
         ),
         ConnectError::System { .. } => Finding::new(
             "cannot_connect",

@@ -306,6 +306,16 @@ fn no_connection_is_told_by_its_reason() {
         &["nobody listens"],
         "--socket",
     );
+    let silent = ConnectError::Silent {
+        path: path.clone(),
+        seconds: 5,
+    };
+    is(
+        &finding(&silent),
+        "no_answer",
+        &["did not answer", "stopped"],
+        "restart",
+    );
     is(
         &finding(&ConnectError::TooLong { path, bytes }),
         "path_too_long",
