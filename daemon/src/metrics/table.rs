@@ -4,6 +4,7 @@ use nrt_trace_proto::v1;
 
 use super::{Outcome, View};
 use crate::run::tally::{Cause, Tally};
+use crate::service::outlet;
 use crate::strings::Refused;
 
 /// What a metric's value does.
@@ -49,7 +50,7 @@ const fn gauge(name: &'static str, help: &'static str, samples: fn(&View, Sink<'
 }
 
 /// The table. Sizes are bytes, times seconds.
-pub(super) const FAMILIES: [Family; 45] = [
+pub(super) const FAMILIES: [Family; 46] = [
     gauge(
         "nrt_trace_build_info",
         "1, with the daemon's version and that of its shared memory",
@@ -139,6 +140,11 @@ pub(super) const FAMILIES: [Family; 45] = [
                 sink(vec![("cause", cause.name().to_owned())], number(count));
             }
         },
+    ),
+    counter(
+        "nrt_trace_log_dropped",
+        "Lines of the log that were dropped because what it is written to took none",
+        |_, sink| one(sink, number(outlet::dropped())),
     ),
     counter(
         "nrt_trace_quarantined",

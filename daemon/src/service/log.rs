@@ -1,38 +1,35 @@
 //! The log: to standard error, or to the journal with each field by itself where that is what standard error leads to.
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::filter::EnvFilter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
+use super::journal::{self, Journal};
 use super::limit::{LeftOut, Limit};
+use super::outlet::Outlet;
 use crate::config::LogLevel;
 
 /// Variable that says what the log holds, target by target; it overrides the settings.
 const OVERRIDE: &str = "RUST_LOG";
-/// What the journal's fields begin with: `NRT_TRACE_PRODUCER`, `NRT_TRACE_PID` and so on.
-const FIELDS: &str = "NRT_TRACE";
-
-/// The journal's priorities. A notice is more than a step of a life cycle is.
-const PRIORITIES: PriorityMappings = PriorityMappings {
-    error: Priority::Error,
-    warn: Priority::Warning,
-    info: Priority::Informational,
-    debug: Priority::Debug,
-    trace: Priority::Debug,
-};
-
-/// The log of this process. Dropping it says what was left out last.
+/// The log of this process. Dropping it says what was left out last, and waits a moment for the last lines to be written.
 #[derive(Debug)]
 pub(super) struct Log {
     /// None if another log was there first, or the environment decides.
     level: Option<reload::Handle<EnvFilter, Registry>>,
-    _left_out: Option<LeftOut>,
+    left_out: Option<LeftOut>,
+    outlet: Option<Outlet>,
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.left_out = None;
+        self.outlet.iter().for_each(Outlet::flush);
+    }
 }
 
 impl Log {
@@ -46,7 +43,7 @@ impl Log {
         };
         let (filter, handle) = reload::Layer::new(filter);
         let limit = Limit::default();
-        let (output, trouble) = output();
+        let (output, outlet, trouble) = output();
         let subscriber = tracing_subscriber::registry()
             .with(filter)
             .with(output.with_filter(limit.clone()));
@@ -54,15 +51,17 @@ impl Log {
         if subscriber.try_init().is_err() {
             return Self {
                 level: None,
-                _left_out: None,
+                left_out: None,
+                outlet: None,
             };
         }
         if let Some(error) = trouble {
-            tracing::warn!("the journal can't be reached, the log goes to standard error: {error}");
+            tracing::warn!("the log goes to standard error as it is: {error}");
         }
         Self {
             level: (!overridden).then_some(handle),
-            _left_out: LeftOut::start(limit).ok(),
+            left_out: LeftOut::start(limit).ok(),
+            outlet,
         }
     }
 
@@ -81,28 +80,30 @@ fn of(level: LogLevel) -> EnvFilter {
 
 type Output<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// Where it goes, and what kept it from the journal.
-fn output<S>() -> (Output<S>, Option<io::Error>)
+/// Where it goes, by which way, and what was in the way of the better one.
+fn output<S>() -> (Output<S>, Option<Outlet>, Option<io::Error>)
 where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
 {
     let mut trouble = None;
     if leads_to_journal() {
-        match tracing_journald::layer() {
-            Ok(layer) => {
-                let layer = layer
-                    .with_field_prefix(Some(FIELDS.to_owned()))
-                    .with_priority_mappings(PRIORITIES)
-                    .with_syslog_identifier("nrt-traced".to_owned());
-                return (Box::new(layer), None);
-            }
+        let outlet = journal::connect()
+            .and_then(|socket| Outlet::start(move |entry| socket.send(entry).map(drop)));
+        match outlet {
+            Ok(outlet) => return (Box::new(Journal(outlet.clone())), Some(outlet), None),
             Err(error) => trouble = Some(error),
         }
     }
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(io::stderr)
-        .with_ansi(false);
-    (Box::new(lines), trouble)
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false);
+    match Outlet::start(|line| io::stderr().write_all(line)) {
+        Ok(outlet) => {
+            let writer = outlet.clone();
+            let lines = lines.with_writer(move || writer.clone());
+            (Box::new(lines), Some(outlet), trouble)
+        }
+        // No thread is to be had: better lines that may wait than none.
+        Err(error) => (Box::new(lines.with_writer(io::stderr)), None, Some(error)),
+    }
 }
 
 /// Whether standard error is what the service manager connected with the journal: device and inode are told.

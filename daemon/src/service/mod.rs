@@ -2,8 +2,10 @@
 //! on SIGTERM and SIGINT.
 
 mod entry;
+mod journal;
 mod limit;
 mod log;
+pub(crate) mod outlet;
 mod ready;
 mod signals;
 mod watchdog;

@@ -1,11 +1,12 @@
 //! The binary: its messages, its exit status, its end.
 
-use std::io::Read;
+use std::io::{PipeReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use crate::support::wait_for;
+use crate::metrics::{samples, text};
+use crate::support::{Answer, Client, Fake, fetch, hello, host_run, wait_for};
 
 fn traced(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nrt-traced"));
@@ -147,4 +148,68 @@ fn bad_settings_are_told_in_a_line() {
         String::from_utf8_lossy(&output.stdout).trim(),
         concat!("nrt-traced ", env!("CARGO_PKG_VERSION"))
     );
+}
+
+/// A daemon whose standard error is a full pipe, and the end that nobody reads yet. It says whatever it can.
+fn stuck(folder: &Path) -> (Child, PipeReader) {
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let blocking = rustix::fs::fcntl_getfl(&writer).unwrap();
+    rustix::fs::fcntl_setfl(&writer, blocking | rustix::fs::OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'\n'; 4096]).is_ok() {}
+    while writer.write(b"\n").is_ok() {}
+    rustix::fs::fcntl_setfl(&writer, blocking).unwrap();
+    let child = traced(folder)
+        .env("RUST_LOG", "trace")
+        .stderr(writer)
+        .spawn()
+        .unwrap();
+    wait_for("the daemon", || {
+        UnixStream::connect(folder.join("c.sock")).is_ok()
+    });
+    (child, reader)
+}
+
+/// Nobody reads its log: it serves producers and clients all the same, counts what it could not say, and says so when somebody
+/// reads.
+#[test]
+fn a_log_that_nobody_reads_holds_nobody_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, mut reader) = stuck(folder.path());
+    let mut client = Client::of(&folder.path().join("c.sock"));
+    wait_for("a dropped line", || {
+        samples(&text(&mut client))["nrt_trace_log_dropped_total"] > 0.0
+    });
+    client.start(host_run(1024)).unwrap();
+    let producers = folder.path().join("p.sock");
+    let fake = Fake::attach_as(&producers, &hello("x", "", &[]), Answer::Honest);
+    fake.wait_heard::<nrt_trace_abi::message::Go>(1);
+    fake.emit_many(0, 10);
+    let fetched = client.fetch(fetch()).unwrap();
+    assert_eq!(fetched.seqs(fake.id, 0), (1..=10).collect::<Vec<_>>());
+    let (told, heard) = std::sync::mpsc::channel();
+    let reading = std::thread::spawn(move || {
+        let (mut log, mut piece) = (Vec::new(), [0; 4096]);
+        while let Ok(bytes @ 1..) = reader.read(&mut piece) {
+            log.extend_from_slice(&piece[..bytes]);
+            let words = b"lines of the log were dropped";
+            if log.windows(words.len()).any(|some| some == words) {
+                // It was told before.
+                let _ = told.send(());
+            }
+        }
+    });
+    heard
+        .recv_timeout(std::time::Duration::from_secs(60))
+        .unwrap();
+    signal(&child, rustix::process::Signal::TERM);
+    assert!(child.wait().unwrap().success());
+    reading.join().unwrap();
+}
+
+#[test]
+fn a_log_that_nobody_reads_does_not_keep_it_from_ending() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, _reader) = stuck(folder.path());
+    signal(&child, rustix::process::Signal::TERM);
+    assert!(child.wait().unwrap().success());
 }

@@ -152,6 +152,7 @@ fn every_metric_is_moved_by_what_it_is_about() {
     // Numbers that only a fault moves, which nothing here commits: a process of this test can't miss a tick on request.
     let faults = [
         "nrt_trace_not_kept",
+        "nrt_trace_log_dropped",
         "nrt_trace_host_missed_ticks",
         "nrt_trace_host_bad_values",
     ];
@@ -162,7 +163,7 @@ fn every_metric_is_moved_by_what_it_is_about() {
         "nrt_trace_budget_allowed",
     ];
     assert_eq!(families(&first), families(&last));
-    assert!(families(&last).len() >= 45);
+    assert!(families(&last).len() >= 46);
     for family in families(&last) {
         let (then, now) = (of(&before, &family), of(&after, &family));
         if faults.contains(&family.as_str()) {
