@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::{Child, Command, Stdio};
 
-use crate::support::{Answer, Fake, hello, wait_for};
+use crate::support::{Answer, Client, Fake, hello, wait_for};
 
 /// The fields of one message.
 type Entry = BTreeMap<String, String>;
@@ -75,6 +75,8 @@ impl Daemon {
         wait_for("the daemon", || {
             UnixStream::connect(at("c.sock")).is_ok() && at("p.sock").exists()
         });
+        // A socket that is there need not be listened on yet; one that answers is, and so is the other.
+        Client::of(&at("c.sock")).status();
         Some(Self {
             child,
             folder,
