@@ -109,7 +109,7 @@ impl Ahead {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::OwnedFd;
+    use std::os::fd::{AsFd, OwnedFd};
 
     use nrt_trace_abi::layout::SegmentLayout;
     use nrt_trace_shm::control::{BYTES, ControlPage};
@@ -122,7 +122,7 @@ mod tests {
         let fd = memfd::create("ahead", layout.bytes()).unwrap();
         memfd::write_words(&fd, &layout.header([1, 2], 3, 4)).unwrap();
         memfd::seal_size(&fd).unwrap();
-        let segment = Segment::map(&fd, layout.bytes(), 3).unwrap();
+        let segment = Segment::map(fd.as_fd(), layout.bytes(), 3).unwrap();
         (layout, fd, segment)
     }
 

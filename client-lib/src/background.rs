@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nrt_trace_shm::{ShmError, clock, process as host, socket, threads};
+use nrt_trace_shm::{ShmError, clock, distant, process as host, socket, threads};
 
 use crate::process::{self, Status, TSC_FORBIDDEN};
 use crate::session::{self, Session};
@@ -20,6 +20,7 @@ pub(crate) fn start(options: Options) -> bool {
     if !process::claim_start() {
         return true;
     }
+    distant::close_inherited();
     log::set_up();
     if !process::protect_from_fork() {
         log::write(
@@ -54,7 +55,7 @@ fn run(options: &Options) {
             std::thread::sleep(RETRY.1);
             continue;
         }
-        match socket::connect(&path) {
+        match socket::connect_distant(&path) {
             Ok(fd) => match Session::attach(fd, options, &mut keep) {
                 Ok(session) => {
                     (pause, told) = (RETRY.0, String::new());

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nrt_trace_shm::{inherited, process as host, threads};
+use nrt_trace_shm::{distant, inherited, process as host, threads};
 
 use crate::tracer::Options;
 use crate::{background, environment, process};
@@ -35,6 +35,7 @@ pub(crate) fn remember(options: &Options) {
 extern "C" fn in_child() {
     process::wipe();
     inherited::replace_all();
+    distant::close_inherited();
     threads::forget_others();
     if FOLLOW.load(Ordering::Relaxed) {
         attach_again();

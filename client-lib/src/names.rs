@@ -5,7 +5,7 @@
 //! that interns its model names at start and is captured an hour later has its names. Interning takes no lock and
 //! allocates nothing.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use nrt_trace_abi::layout::{StringTableLayout, strings};
@@ -37,7 +37,7 @@ pub(crate) struct SharedNames {
 
 impl SharedNames {
     /// Checks and maps a received table.
-    pub(crate) fn map(fd: &OwnedFd, bytes: u64) -> Result<Self, ShmError> {
+    pub(crate) fn map(fd: BorrowedFd<'_>, bytes: u64) -> Result<Self, ShmError> {
         let layout = StringTableLayout::new(bytes).ok_or(ShmError::BadSize { bytes })?;
         memfd::check(fd, bytes)?;
         Ok(Self {

@@ -1,6 +1,6 @@
 //! A run's segment, as this process maps it.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -42,7 +42,7 @@ pub(crate) enum BadSegment {
 
 impl Segment {
     /// Checks and maps a received segment. The header is read once.
-    pub(crate) fn map(fd: &OwnedFd, bytes: u64, generation: u64) -> Result<Self, BadSegment> {
+    pub(crate) fn map(fd: BorrowedFd<'_>, bytes: u64, generation: u64) -> Result<Self, BadSegment> {
         memfd::check(fd, bytes).map_err(BadSegment::Shm)?;
         let mapping = WriteMapping::map(fd, bytes).map_err(BadSegment::Shm)?;
         let mapping = mapping.not_for_children();

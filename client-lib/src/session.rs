@@ -1,7 +1,6 @@
 //! A connection to the daemon: attach, arm, disarm.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use nrt_trace_abi::message::{
     OwnAnswer, Refuse, Welcome,
 };
 use nrt_trace_ring::step;
+use nrt_trace_shm::distant::Distant;
 use nrt_trace_shm::publish::Retired;
 use nrt_trace_shm::{ShmError, control, memfd, socket, threads};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -84,7 +84,7 @@ pub(crate) struct Kept {
     /// Pages of the published segment that are still to be entered.
     ahead: Option<Ahead>,
     /// The rings of the last runs, for a next daemon: it has no others to go on with.
-    held: VecDeque<OwnedFd>,
+    held: VecDeque<Distant>,
     /// The run whose rings are published; 0 for none.
     armed: u64,
     /// Last housekeeping.
@@ -125,7 +125,7 @@ impl Kept {
 
     /// Keeps a run's rings for a next daemon. The daemon takes the memory behind them back when it has no more use for
     /// it, so that a descriptor is all that is held.
-    fn hold(&mut self, generation: u64, fd: OwnedFd) {
+    fn hold(&mut self, generation: u64, fd: Distant) {
         if self.held.len() == MAX_HANDED_BACK {
             self.held.pop_front();
         }
@@ -207,19 +207,20 @@ impl Kept {
 #[derive(Debug)]
 pub(crate) struct Session {
     /// Shared with threads that ask the daemon for something.
-    fd: Arc<OwnedFd>,
+    fd: Arc<Distant>,
 }
 
 impl Session {
     /// Says Hello and takes what the daemon shares.
-    pub(crate) fn attach(fd: OwnedFd, options: &Options, keep: &mut Kept) -> Result<Self, Ended> {
+    pub(crate) fn attach(fd: Distant, options: &Options, keep: &mut Kept) -> Result<Self, Ended> {
         let session = Self { fd: Arc::new(fd) };
         step::at("attach:connected");
         let mut hello = hello(options);
         keep.forget_replaced();
         hello.armed_generation = keep.armed;
-        let rings: Vec<_> = keep.held.iter().map(AsFd::as_fd).collect();
-        socket::send(&session.fd, hello.as_bytes(), &rings)?;
+        keep.held.retain(Distant::is_there);
+        let rings: Result<Vec<_>, _> = keep.held.iter().map(Distant::get).collect();
+        socket::send(session.fd.get()?, hello.as_bytes(), &rings?)?;
         step::at("attach:hello");
         if !session.readable(WELCOME_TIMEOUT)? {
             return Err(Ended::Timeout);
@@ -234,16 +235,16 @@ impl Session {
         }
         let welcome: Welcome = message::parse(packet)?;
         step::at("attach:welcome");
-        let Ok([page, table]) = <[OwnedFd; 2]>::try_from(fds) else {
+        let Ok([page, table]) = <[Distant; 2]>::try_from(fds) else {
             return Err(Ended::Descriptors(0));
         };
-        memfd::check(&page, control::BYTES)?;
-        let table = SharedNames::map(&table, welcome.string_bytes)?;
+        memfd::check(page.get()?, control::BYTES)?;
+        let table = SharedNames::map(table.get()?, welcome.string_bytes)?;
 
         let goes_on = welcome.run_follows == Welcome::RUN_GOES_ON && keep.armed != 0;
         // One page takes the other's place between two emits. Either its gates are open for the rings that are there, or
         // they are closed, and then what an earlier daemon left goes.
-        CONTROL.map(&page)?;
+        CONTROL.map(page.get()?)?;
         step::at("attach:page");
         keep.alone_since = None;
         keep.is_orphan = true;
@@ -290,11 +291,11 @@ impl Session {
         }
     }
 
-    fn handle(&self, packet: &[u8], fds: Vec<OwnedFd>, keep: &mut Kept) -> Result<(), Ended> {
+    fn handle(&self, packet: &[u8], fds: Vec<Distant>, keep: &mut Kept) -> Result<(), Ended> {
         match message::kind_of(packet)? {
             Arm::KIND => {
                 let arm: Arm = message::parse(packet)?;
-                let Ok([fd]) = <[OwnedFd; 1]>::try_from(fds) else {
+                let Ok([fd]) = <[Distant; 1]>::try_from(fds) else {
                     return Err(Ended::Descriptors(0));
                 };
                 self.arm(&arm, fd, keep)
@@ -321,7 +322,7 @@ impl Session {
                     quiescent: u32::from(quiescent),
                     reserved: 0,
                 };
-                Ok(socket::send(&self.fd, answer.as_bytes(), &[])?)
+                Ok(socket::send(self.fd.get()?, answer.as_bytes(), &[])?)
             }
             OwnAnswer::KIND => {
                 own::answered(message::parse(packet)?);
@@ -341,10 +342,12 @@ impl Session {
     }
 
     /// Maps a run's segment and publishes it; the gates open only after the daemon has our answer.
-    fn arm(&self, arm: &Arm, fd: OwnedFd, keep: &mut Kept) -> Result<(), Ended> {
+    fn arm(&self, arm: &Arm, fd: Distant, keep: &mut Kept) -> Result<(), Ended> {
         step::at("arm:received");
         keep.retire_segment();
-        let errno = match Segment::map(&fd, arm.segment_bytes, arm.generation) {
+        let mapped = (fd.get().map_err(BadSegment::Shm))
+            .and_then(|fd| Segment::map(fd, arm.segment_bytes, arm.generation));
+        let errno = match mapped {
             Ok(segment) => {
                 log::write(
                     log::DEBUG,
@@ -381,15 +384,17 @@ impl Session {
             errno,
             reserved: 0,
         };
-        Ok(socket::send(&self.fd, answer.as_bytes(), &[])?)
+        Ok(socket::send(self.fd.get()?, answer.as_bytes(), &[])?)
     }
 
-    fn receive<'a>(&self, buffer: &'a mut [u8]) -> Result<(&'a [u8], Vec<OwnedFd>), Ended> {
-        let received = socket::receive(&self.fd, buffer)?;
+    fn receive<'a>(&self, buffer: &'a mut [u8]) -> Result<(&'a [u8], Vec<Distant>), Ended> {
+        let received = socket::receive(self.fd.get()?, buffer)?;
+        let fds: Result<Vec<_>, _> = received.fds.into_iter().map(Distant::new).collect();
+        let fds = fds?;
         if received.bytes == 0 {
             return Err(Ended::Closed);
         }
-        Ok((&buffer[..received.bytes], received.fds))
+        Ok((&buffer[..received.bytes], fds))
     }
 
     /// Waits for a message, or for the end of the connection.
@@ -398,7 +403,7 @@ impl Session {
             tv_sec: timeout.as_secs().cast_signed(),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        let mut fds = [PollFd::from_borrowed_fd(self.fd.as_fd(), PollFlags::IN)];
+        let mut fds = [PollFd::from_borrowed_fd(self.fd.get()?, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
             Ok(count) => Ok(count > 0),
             Err(rustix::io::Errno::INTR) => Ok(false),

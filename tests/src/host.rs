@@ -284,7 +284,8 @@ impl Host {
         }
     }
 
-    /// The state that lists show of a process: `attached`, `capturing` and so on; none if it is not listed.
+    /// The state that lists show of a process: `attached`, `capturing` and so on; none if it is not listed. Of one that attached
+    /// more than once, the last.
     ///
     /// # Panics
     ///
@@ -294,7 +295,8 @@ impl Host {
         let listed = self.producers();
         let mine = listed
             .iter()
-            .find(|p| p["pid"].as_u64() == Some(pid.into()));
+            .filter(|p| p["pid"].as_u64() == Some(pid.into()))
+            .max_by_key(|p| p["producer_id"].as_u64());
         Some(mine?["state"].as_str()?.to_owned())
     }
 

@@ -3,6 +3,7 @@
 //! Emit, fork and reading are the same code. What a daemon would do beside is left out: event times come from
 //! `clock_gettime`, and memory is taken page by page as events come.
 
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -59,10 +60,11 @@ fn make(config: OwnConfig) -> Result<Capture, String> {
     )
     .map_err(text)?;
     memfd::seal_size(&fd).map_err(text)?;
-    let segment = Segment::map(&fd, layout.bytes(), generation).map_err(|bad| match bad {
-        BadSegment::Shm(error) => error.to_string(),
-        BadSegment::Header => "its header contradicts itself".to_owned(),
-    })?;
+    let segment =
+        Segment::map(fd.as_fd(), layout.bytes(), generation).map_err(|bad| match bad {
+            BadSegment::Shm(error) => error.to_string(),
+            BadSegment::Header => "its header contradicts itself".to_owned(),
+        })?;
     let (page, page_fd) = ControlPage::create(0).map_err(text)?;
     page.set_clock(None);
     // Closed gates first, as when a daemon attaches.

@@ -3,12 +3,12 @@
 //! The background thread takes the answer in order with everything else that comes, so that when a start's answer is
 //! here its rings are, and when a stop's answer is here they are gone.
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use nrt_trace_abi::message::{Message, OwnAnswer};
 use nrt_trace_model::Status as Code;
+use nrt_trace_shm::distant::Distant;
 use nrt_trace_shm::{socket, threads};
 
 use super::rings::{Part, Rings};
@@ -26,7 +26,7 @@ pub(super) struct Mail {
 
 #[derive(Debug, Default)]
 struct State {
-    link: Option<Arc<OwnedFd>>,
+    link: Option<Arc<Distant>>,
     /// Number of the last request.
     request: u64,
     /// The start that waits for its answer.
@@ -57,7 +57,10 @@ impl Mail {
         state.starting = (M::KIND == nrt_trace_abi::message::StartOwn::KIND).then_some(request);
         state.answer = None;
         drop(state);
-        if let Err(error) = socket::send(&link, message.as_bytes(), &[]) {
+        let sent = link
+            .get()
+            .and_then(|fd| socket::send(fd, message.as_bytes(), &[]));
+        if let Err(error) = sent {
             log::write(log::WARN, &format!("the daemon can't be asked: {error}"));
             return Err(Code::Failure);
         }
@@ -96,8 +99,17 @@ impl Mail {
         state.following = false;
         if let Some(link) = &state.link {
             // A connection that can't be written to is about to end, and with it what would be ended.
-            let _gone = socket::send(link, message(state.request).as_bytes(), &[]);
+            let message = message(state.request);
+            let _gone = link
+                .get()
+                .and_then(|fd| socket::send(fd, message.as_bytes(), &[]));
         }
+    }
+
+    /// Whether the program has closed the connection behind our back.
+    pub(super) fn is_cut(&self) -> bool {
+        let state = self.lock();
+        state.link.as_ref().is_some_and(|link| !link.is_there())
     }
 
     fn outcome(answer: &OwnAnswer) -> Result<(), Code> {
@@ -146,7 +158,7 @@ impl Mail {
 }
 
 /// A connection to the daemon is there.
-pub(crate) fn connected(link: &Arc<OwnedFd>) {
+pub(crate) fn connected(link: &Arc<Distant>) {
     own().mail.lock().link = Some(link.clone());
 }
 

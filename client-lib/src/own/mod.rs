@@ -161,6 +161,12 @@ pub fn start(config: &OwnConfig) -> Result<(), Code> {
 fn begin(config: OwnConfig, deadline: Instant) -> Result<Capture, Code> {
     loop {
         match process::status() {
+            // The background thread is about to see it, and to connect anew.
+            Status::Attached | Status::Arming | Status::Armed
+                if own().mail.is_cut() && Instant::now() < deadline =>
+            {
+                std::thread::sleep(LOOK);
+            }
             Status::Attached | Status::Arming | Status::Armed => {
                 return at_daemon(config, deadline);
             }

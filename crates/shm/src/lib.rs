@@ -14,6 +14,7 @@
 //! | [`threads`] | one word per thread that says "inside an emit" | producer |
 //! | [`publish`] | a pointer that is freed when no thread is inside any more | producer |
 //! | [`inherited`] | mappings that a forked child must not write | producer |
+//! | [`distant`] | descriptors out of the program's way | producer |
 //! | [`process`] | signal masks, fork handlers | producer |
 //! | [`schedule`] | a thread that has to be punctual | daemon |
 //! | [`manager`] | what the service manager handed over, and is told | daemon |
@@ -33,6 +34,7 @@ pub mod adopt;
 mod child;
 pub mod clock;
 pub mod control;
+pub mod distant;
 mod error;
 pub mod inherited;
 pub mod manager;

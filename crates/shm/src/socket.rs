@@ -16,6 +16,7 @@ use rustix::net::{
 };
 
 use crate::ShmError;
+use crate::distant::Distant;
 
 /// Longest socket path, in bytes: the kernel's field has 108 with the closing zero.
 pub const PATH_MAX_BYTES: usize = 107;
@@ -97,10 +98,24 @@ pub fn accept(listener: impl AsFd) -> Result<OwnedFd, ShmError> {
 /// # Errors
 /// [`ShmError::PathTooLong`], or nobody listens there.
 pub fn connect(path: &Path) -> Result<OwnedFd, ShmError> {
-    let address = address(path)?;
     let fd = seqpacket(SocketFlags::empty())?;
-    rustix::net::connect(&fd, &address).map_err(ShmError::os("connect to the producer socket"))?;
+    connect_to(fd.as_fd(), path)?;
     Ok(fd)
+}
+
+/// [`connect`], out of the program's way.
+///
+/// # Errors
+/// As [`connect`]; the program has closed it meanwhile.
+pub fn connect_distant(path: &Path) -> Result<Distant, ShmError> {
+    let fd = Distant::new(seqpacket(SocketFlags::empty())?)?;
+    connect_to(fd.get()?, path)?;
+    Ok(fd)
+}
+
+fn connect_to(fd: BorrowedFd<'_>, path: &Path) -> Result<(), ShmError> {
+    rustix::net::connect(fd, &address(path)?)
+        .map_err(ShmError::os("connect to the producer socket"))
 }
 
 /// A connected pair, for tests.

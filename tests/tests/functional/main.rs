@@ -9,6 +9,7 @@ mod cases;
 mod checks;
 mod daemon;
 mod demo;
+mod descriptors;
 mod doctor;
 mod fd_store;
 mod fetch;
