@@ -2,7 +2,7 @@
 //!
 //! All are statics, so that they are there before anything runs and emit reaches them without asking whether they are.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
@@ -104,7 +104,7 @@ impl MappedPage {
     /// Puts the first page of `fd` in place, read-only. The caller has checked size and seals, and is the only one to do so.
     ///
     /// # Errors
-    /// The file can't be mapped; the page is as it was.
+    /// The file can't be mapped; the page is as it was, for whoever took an earlier pointer too.
     pub fn map(&'static self, fd: impl AsFd) -> Result<(), ShmError> {
         let current: *const Place = self.current.load(Ordering::Relaxed);
         let [first, second] = &self.places.files;
@@ -113,22 +113,7 @@ impl MappedPage {
         } else {
             first
         };
-        let at = std::ptr::from_ref(next).cast_mut().cast();
-        // SAFETY: `at` is the start of an object of a static that is aligned to the largest page size of this architecture
-        // and takes whole pages, so MAP_FIXED replaces this object and nothing else. All of it is ReadWords (atomic, any
-        // value valid, only ever loaded), so that its contents may change and become read-only at any time, even under a
-        // reader, and even if two threads came here at once.
-        unsafe {
-            rustix::mm::mmap(
-                at,
-                size_of::<Place>(),
-                ProtFlags::READ,
-                MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE,
-                fd.as_fd(),
-                0,
-            )
-        }
-        .map_err(ShmError::os("map the control page"))?;
+        put(fd.as_fd(), next).map_err(ShmError::os("map the control page"))?;
         self.look_at(next);
         Ok(())
     }
@@ -143,6 +128,32 @@ impl MappedPage {
         self.current
             .store(std::ptr::from_ref(place).cast_mut(), Ordering::Release);
     }
+}
+
+/// Maps the first page of `fd`, with its page table entry, over what is at `place`.
+///
+/// A kernel that does so takes away what is there, and only then asks the file: one that can't be mapped would leave a hole, which
+/// a late reader falls into, and which the program's next mapping may get. So the file is mapped where nobody is first. What
+/// can fail after that is for want of the kernel's own memory, and zeros fill the hole then, unless somebody was faster.
+fn put(fd: BorrowedFd<'_>, place: &'static Place) -> rustix::io::Result<()> {
+    const BYTES: usize = size_of::<Place>();
+    let at = std::ptr::from_ref(place).cast_mut().cast();
+    let (nowhere, read) = (std::ptr::null_mut(), ProtFlags::READ);
+    // SAFETY: a new mapping, at an address that nothing has.
+    let tried = unsafe { rustix::mm::mmap(nowhere, BYTES, read, MapFlags::SHARED, fd, 0) }?;
+    // SAFETY: the whole mapping from above, which nobody else knows.
+    unsafe { rustix::mm::munmap(tried, BYTES) }?;
+    let over = MapFlags::SHARED | MapFlags::FIXED | MapFlags::POPULATE;
+    // SAFETY: `at` is the start of an object of a static that is aligned to the largest page size of this architecture and
+    // takes whole pages, so MAP_FIXED replaces this object and nothing else. All of it is ReadWords (atomic, any value
+    // valid, only ever loaded), so that its contents may change and become read-only at any time, even under a reader, and
+    // even if two threads came here at once.
+    let mapped = unsafe { rustix::mm::mmap(at, BYTES, read, over, fd, 0) };
+    mapped.map(drop).inspect_err(|_| {
+        let zeros = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
+        // SAFETY: replaces nothing: what is mapped at `at` stays. Else zeros are what the object held at first.
+        let _filled = unsafe { rustix::mm::mmap_anonymous(at, BYTES, read, zeros) };
+    })
 }
 
 /// A type of which all-zero bytes are a valid value that can appear at any moment.
@@ -251,6 +262,26 @@ mod tests {
                 assert!((1..3).contains(&id), "{id}");
             }
         });
+    }
+
+    /// Files that the kernel refuses after it has made room for them: whoever took a pointer before still reads his page.
+    #[test]
+    fn what_cannot_be_mapped_leaves_both_places_as_they_were() {
+        static PLACES: Places = Places::new();
+        static PAGE: MappedPage = MappedPage::new(&PLACES);
+        let pages: Vec<_> = (1..3).map(|id| ControlPage::create(id).unwrap()).collect();
+        let words: Vec<_> = (pages.iter())
+            .map(|(_, fd)| {
+                PAGE.map(fd).unwrap();
+                PAGE.words()
+            })
+            .collect();
+        let refused = std::fs::File::open("/sys/kernel/uevent_seqnum").unwrap();
+        assert!(in_child(move || {
+            let failed = PAGE.map(&refused).is_err();
+            let ids = [&words[0], &words[1]].map(|words| words[PRODUCER_ID].get());
+            failed && ids == [1, 2] && std::ptr::eq(PAGE.words(), words[1])
+        }));
     }
 
     /// Replacing the page is not noticed: the reader takes no fault, so that there is nothing for it to wait for.
