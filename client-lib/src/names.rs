@@ -22,8 +22,11 @@ const LOCAL_WORDS: usize = (LOCAL_BYTES / 8) as usize;
 /// The process's own table.
 static LOCAL: [AtomicU64; LOCAL_WORDS] = [const { AtomicU64::new(0) }; LOCAL_WORDS];
 
-/// Ids that are in the table: open addressing, at twice the number of entries.
+/// Ids that were seen: open addressing, at twice the number of entries.
 static KNOWN: [AtomicU64; 2 * 8192] = [const { AtomicU64::new(0) }; 2 * 8192];
+
+/// A bit for each place of `KNOWN`: the name is in the tables, or found no room.
+static TOLD: [AtomicU64; KNOWN.len() / 64] = [const { AtomicU64::new(0) }; KNOWN.len() / 64];
 
 /// Looks at so many places before the set counts as full.
 const PROBES: usize = 64;
@@ -56,7 +59,9 @@ impl SharedNames {
 /// is only noted. A name that finds no room still has its id.
 pub fn intern_bytes(nc: u32, bytes: &[u8]) -> u64 {
     let id = get_id(bytes);
-    if note(id) {
+    if let Some(place) = place_of(id)
+        && !is_told(place)
+    {
         let _full = append(&LOCAL, &local_layout(), id, bytes, nc);
         // SYNC(names): with the fence in `share_all`. Either that one finds the entry above in the process's table, or
         // we find the daemon's table below; perhaps both, and then the name is told twice, which does no harm.
@@ -66,28 +71,39 @@ pub fn intern_bytes(nc: u32, bytes: &[u8]) -> u64 {
         {
             shared.append(id, bytes, nc);
         }
+        // SYNC(told): whoever finds the bit emits events after the entries were published.
+        TOLD[place / 64].fetch_or(1 << (place % 64), Ordering::Release);
     }
     id
 }
 
-/// Notes an id as known; true the first time.
-fn note(id: u64) -> bool {
+/// Whether the name at this place of `KNOWN` is in the tables. A thread that comes while another one is about to enter it
+/// enters it too: it can't wait for one that may have been stopped, and its next event must not be there before the
+/// name. There are as many entries of a name as threads that met over it, and readers take one of them.
+fn is_told(place: usize) -> bool {
+    // SYNC(told)
+    TOLD[place / 64].load(Ordering::Acquire) >> (place % 64) & 1 == 1
+}
+
+/// The place of an id in `KNOWN`, with the id in it; `None` if there is none left.
+fn place_of(id: u64) -> Option<usize> {
     let start = home(id);
     for probe in 0..PROBES {
-        let place = &KNOWN[(start + probe) % KNOWN.len()];
-        match place.load(Ordering::Relaxed) {
-            0 => match place.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(taken) if taken == id => return false,
-                Err(_) => {}
-            },
-            known if known == id => return false,
-            _ => {}
+        let place = (start + probe) % KNOWN.len();
+        let word = &KNOWN[place];
+        // Relaxed: the id alone says nothing of the tables.
+        let there = match word.load(Ordering::Relaxed) {
+            0 => (word.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed))
+                .map_or_else(|taken| taken, |_| id),
+            known => known,
+        };
+        if there == id {
+            return Some(place);
         }
     }
     // More names than the table has entries for: count it as any other that finds no room.
     LOCAL[strings::FULL].fetch_add(1, Ordering::Relaxed);
-    false
+    None
 }
 
 #[expect(

@@ -7,6 +7,7 @@
 //! | `ring` | a process of a case: threads that stop at steps, and what its ring must then hold |
 //! | `one` | one thread stops, at every step, with every filling of the ring |
 //! | `pairs` | two threads stop, of one process and of two |
+//! | `names` | a thread stops while it interns a name that another one interns too |
 //! | `gate` | a thread stops between its look at the gate and its claim |
 //! | `background` | the background thread stops: attach, arm, disarm |
 //! | `daemon` | the daemon is killed at every step of its own |
@@ -30,6 +31,7 @@ mod background;
 mod daemon;
 mod gate;
 mod leftovers;
+mod names;
 mod one;
 mod pairs;
 mod random;
