@@ -113,6 +113,9 @@ impl From<io::Error> for Failure {
 
 /// What the system says, without the number that Rust appends.
 pub(crate) fn reason(error: &io::Error) -> String {
+    if error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error()) {
+        return "no descriptor is left, raise the limit of open files (ulimit -n)".to_owned();
+    }
     let text = error.to_string();
     match text.split_once(" (os error ") {
         Some((words, _)) => words.to_owned(),

@@ -58,12 +58,21 @@ fn run(options: &Options) {
         match socket::connect_distant(&path) {
             Ok(fd) => match Session::attach(fd, options, &mut keep) {
                 Ok(session) => {
-                    (pause, told) = (RETRY.0, String::new());
                     let ended = session.serve(&mut keep);
                     own::disconnected();
-                    log::write(log::DEBUG, &format!("connection lost: {ended}"));
+                    if ended.is_no_descriptors() {
+                        keep.let_go();
+                        tell_once(&mut told, format!("not captured: {ended}"));
+                        pause = RETRY.1;
+                    } else {
+                        (pause, told) = (RETRY.0, String::new());
+                        log::write(log::DEBUG, &format!("connection lost: {ended}"));
+                    }
                 }
                 Err(error) => {
+                    if error.is_no_descriptors() {
+                        keep.let_go();
+                    }
                     tell_once(&mut told, format!("not attached: {error}"));
                     pause = RETRY.1;
                 }
@@ -74,6 +83,9 @@ fn run(options: &Options) {
                     &mut told,
                     format!("not attached: no permission to use {path}"),
                 );
+            }
+            Err(error @ ShmError::NoDescriptors { .. }) => {
+                tell_once(&mut told, format!("not attached: {error}"));
             }
             Err(error) => log::write(log::DEBUG, &format!("no daemon: {error}")),
         }

@@ -43,6 +43,13 @@ pub(crate) enum Ended {
     Timeout,
 }
 
+impl Ended {
+    /// Whether it was for want of descriptors.
+    pub(crate) fn is_no_descriptors(&self) -> bool {
+        matches!(self, Self::Shm(ShmError::NoDescriptors { .. }))
+    }
+}
+
 impl std::fmt::Display for Ended {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -131,6 +138,11 @@ impl Kept {
         }
         self.held.push_back(fd);
         self.armed = generation;
+    }
+
+    /// Descriptors ran out: those that are held only for a next daemon give way.
+    pub(crate) fn let_go(&mut self) {
+        self.held.clear();
     }
 
     /// A capture without a daemon may have taken the place of a run's rings: then nobody goes on with them.

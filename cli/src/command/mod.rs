@@ -24,12 +24,14 @@ mod view;
 use std::process::ExitCode;
 
 use nrt_trace_proto::v1;
+use rustix::process::{Resource, getrlimit};
 
 use crate::cli::{CaptureArgs, Cli, MetricsArgs, Verb};
 use crate::error::Failure;
 
 /// Does what the arguments say.
 pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    check_descriptors()?;
     // One thread serves one connection; an embedded daemon brings its own.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -66,6 +68,20 @@ pub(crate) fn run(cli: Cli) -> Result<ExitCode, Failure> {
             Verb::Generate(args) => generate::run(&args),
         }
     })
+}
+
+/// What no command does without: its event loop, signals, a private daemon's sockets and its first processes.
+const FEWEST_DESCRIPTORS: u64 = 64;
+
+/// Says at the start what would show itself as a failure of this or that. The limit is not raised: recorded commands would
+/// inherit it.
+fn check_descriptors() -> Result<(), Failure> {
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < FEWEST_DESCRIPTORS => Err(Failure::Failed(format!(
+            "{limit} open files are allowed here, {FEWEST_DESCRIPTORS} are needed: raise the limit (ulimit -n {FEWEST_DESCRIPTORS})"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The request that starts a run with these filters.

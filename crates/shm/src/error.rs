@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 /// A failed operation on shared memory or on the producer socket.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -13,6 +15,14 @@ pub enum ShmError {
         what: &'static str,
         /// Why it failed.
         source: io::Error,
+    },
+    /// The process has as many descriptors as it may.
+    #[error(
+        "{what}: no descriptor is left, the process has as many as its limit allows (RLIMIT_NOFILE, ulimit -n: raise it)"
+    )]
+    NoDescriptors {
+        /// What was tried.
+        what: &'static str,
     },
     /// The socket has nothing to read, or no room to write, right now.
     #[error("the socket is not ready")]
@@ -55,16 +65,14 @@ pub enum ShmError {
 
 impl ShmError {
     /// Wraps the errno of a call described by `what`.
-    pub(crate) fn os(what: &'static str) -> impl FnOnce(rustix::io::Errno) -> Self {
-        move |errno| {
-            if errno == rustix::io::Errno::AGAIN {
-                Self::WouldBlock
-            } else {
-                Self::Os {
-                    what,
-                    source: errno.into(),
-                }
-            }
+    pub(crate) fn os(what: &'static str) -> impl FnOnce(Errno) -> Self {
+        move |errno| match errno {
+            Errno::AGAIN => Self::WouldBlock,
+            Errno::MFILE => Self::NoDescriptors { what },
+            errno => Self::Os {
+                what,
+                source: errno.into(),
+            },
         }
     }
 
@@ -81,6 +89,7 @@ impl ShmError {
     pub fn raw_os_error(&self) -> Option<i32> {
         match self {
             Self::Os { source, .. } => source.raw_os_error(),
+            Self::NoDescriptors { .. } => Some(Errno::MFILE.raw_os_error()),
             _ => None,
         }
     }

@@ -159,10 +159,11 @@ pub fn send(fd: impl AsFd, packet: &[u8], fds: &[BorrowedFd<'_>]) -> Result<(), 
 /// Receives one packet.
 ///
 /// # Errors
-/// [`ShmError::WouldBlock`] when a non-blocking socket has none; [`ShmError::PacketTooLong`].
+/// [`ShmError::WouldBlock`] when a non-blocking socket has none; [`ShmError::PacketTooLong`]; [`ShmError::NoDescriptors`].
 pub fn receive(fd: impl AsFd, buffer: &mut [u8]) -> Result<Received, ShmError> {
     // Room for more than any message has, so that a count that is too high can be told from a right one.
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS + 2))];
+    const ROOM: usize = MAX_FDS + 2;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ROOM))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let message = loop {
         match rustix::net::recvmsg(
@@ -176,7 +177,7 @@ pub fn receive(fd: impl AsFd, buffer: &mut [u8]) -> Result<Received, ShmError> {
         }
     };
     // Collected before anything is refused: dropping them closes them.
-    let fds = control
+    let fds: Vec<OwnedFd> = control
         .drain()
         .filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(fds) => Some(fds),
@@ -186,6 +187,12 @@ pub fn receive(fd: impl AsFd, buffer: &mut [u8]) -> Result<Received, ShmError> {
         .collect();
     if message.flags.contains(ReturnFlags::TRUNC) {
         return Err(ShmError::PacketTooLong);
+    }
+    // Not for want of room here: those that did not come found no number.
+    if message.flags.contains(ReturnFlags::CTRUNC) && fds.len() < ROOM {
+        return Err(ShmError::NoDescriptors {
+            what: "receive descriptors",
+        });
     }
     Ok(Received {
         bytes: message.bytes,
@@ -279,6 +286,24 @@ mod tests {
         assert_eq!(rustix::fs::fstat(&got.fds[1]).unwrap().st_size, 4096);
         drop(a);
         assert_eq!(receive(&b, &mut buffer).unwrap().bytes, 0);
+    }
+
+    /// Descriptors for which there is no number are told, and none of them stays.
+    #[test]
+    fn a_receiver_without_room_for_descriptors_is_told() {
+        let (a, b) = pair().unwrap();
+        let file = crate::memfd::create("test", 4096).unwrap();
+        send(&a, b"hello", &[file.as_fd(), file.as_fd()]).unwrap();
+        assert!(crate::child::in_child(move || {
+            let full = libc::rlimit {
+                rlim_cur: 3,
+                rlim_max: 3,
+            };
+            // SAFETY: reads a valid struct, in a process of its own.
+            let limited = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const full) == 0 };
+            let received = receive(&b, &mut [0; 64]);
+            limited && matches!(received, Err(ShmError::NoDescriptors { .. }))
+        }));
     }
 
     #[test]

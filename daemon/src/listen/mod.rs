@@ -99,6 +99,16 @@ pub enum StartError {
         /// Why it failed.
         source: io::Error,
     },
+    /// Fewer descriptors than a daemon does anything with.
+    #[error(
+        "{limit} open files are allowed, and {least} are needed: raise the limit (LimitNOFILE of the unit, ulimit -n)"
+    )]
+    FewDescriptors {
+        /// How many are allowed.
+        limit: u64,
+        /// How many it takes.
+        least: u64,
+    },
     /// The machine has no room for the daemon's own threads and descriptors.
     #[error("can't {what}: {source}")]
     System {

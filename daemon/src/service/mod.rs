@@ -35,12 +35,12 @@ pub fn run(flags: &Flags) -> Result<(), StartError> {
     let from_manager = FromManager::take();
     let settings = flags.settings()?;
     let log = Log::start(settings.config().log_level);
+    raise_descriptor_limit()?;
     // Signals next: one that comes while the daemon starts ends it in order too.
     let mut signals = Signals::install().map_err(|source| StartError::System {
         what: "handle signals",
         source,
     })?;
-    raise_descriptor_limit();
     let manager = Manager::from_environment().map(Arc::new);
     let tell = |lines: &str| {
         // A manager that does not listen has nothing to wait for either.
@@ -110,17 +110,33 @@ fn reload(flags: &Flags, settings: &mut Settings, running: &Running, log: &Log) 
     }
 }
 
+/// What the daemon has open itself, and spares for its clients.
+const FEWEST_DESCRIPTORS: u64 = 64;
+
 /// Each producer takes a few descriptors; the usual soft limit of 1024 would be its limit of about 300 producers.
-fn raise_descriptor_limit() {
+fn raise_descriptor_limit() -> Result<(), StartError> {
     let limit = getrlimit(Resource::Nofile);
-    if limit.current == limit.maximum {
-        return;
-    }
     let raised = Rlimit {
         current: limit.maximum,
         maximum: limit.maximum,
     };
-    if let Err(errno) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!("can't raise the limit of open files: {errno}");
+    let is_raised = limit.current == limit.maximum
+        || match setrlimit(Resource::Nofile, raised) {
+            Ok(()) => true,
+            Err(errno) => {
+                tracing::warn!("can't raise the limit of open files: {errno}");
+                false
+            }
+        };
+    match if is_raised {
+        limit.maximum
+    } else {
+        limit.current
+    } {
+        Some(limit) if limit < FEWEST_DESCRIPTORS => Err(StartError::FewDescriptors {
+            limit,
+            least: FEWEST_DESCRIPTORS,
+        }),
+        _ => Ok(()),
     }
 }

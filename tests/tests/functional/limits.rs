@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nrt_trace_tests::{Host, Running, run, until};
+use nrt_trace_tests::{Host, Running, artifacts, run, until};
 
 /// Events of a ring, and the memory that they take; the memory group has half of it.
 const EVENTS: u64 = 512 << 10;
@@ -193,6 +193,55 @@ fn a_process_without_address_space_is_not_captured_and_runs_on() {
     });
     limited.wait().ok();
     assert_eq!(host.fetch().events.len(), 100);
+}
+
+/// A command that may have so many descriptors.
+fn with_descriptors(host: &Host, most: u32, command: &Command) -> Command {
+    let mut limited = host.command("sh");
+    let script = format!("ulimit -n {most} && exec \"$@\"");
+    limited.args(["-c", &script, "sh"]);
+    limited.arg(command.get_program()).args(command.get_args());
+    limited
+}
+
+/// No descriptor for what the daemon sends: the program is told once, and runs on. With one more it is captured.
+#[test]
+fn a_process_without_descriptors_is_not_captured_and_runs_on() {
+    let host = Host::with_daemon();
+    host.tracectl(&["start", "--max-events-per-nc", "1024"])
+        .ok();
+    let probe = host.probe_command(&["--interactive", "-n", "100"]);
+    let mut limited = with_descriptors(&host, 5, &probe);
+    limited.env("NRT_TRACE_LOG", "warn");
+    let mut limited = Running::start(limited);
+    assert_eq!(limited.read_line(), "ready\n");
+    until("the daemon to be asked, and asked again", || {
+        let log = host.daemon_log();
+        (log.matches("attached").count() >= 2).then_some(())
+    });
+    assert!(limited.ask("go").contains("\"recorded\":0"));
+    let ended = limited.wait().ok();
+    let told = ended.stderr.matches("ulimit -n").count();
+    assert_eq!((told, ended.stderr.lines().count()), (1, 1), "{ended}");
+
+    let probe = host.probe_command(&["-n", "100"]);
+    run(with_descriptors(&host, 6, &probe)).ok();
+    assert_eq!(host.fetch().events.len(), 100);
+}
+
+/// Our own programs say what they need before anything fails for want of it.
+#[test]
+fn commands_and_daemon_say_how_many_descriptors_they_need() {
+    let host = Host::new();
+    let mut status = host.command(&artifacts().tracectl);
+    status.arg("status");
+    for command in [status, host.daemon_command(&[])] {
+        let ended = run(with_descriptors(&host, 8, &command)).with_code(1);
+        for words in ["8 open files are allowed", "64", "ulimit -n"] {
+            assert!(ended.stderr.contains(words), "{words}: {ended}");
+        }
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended}");
+    }
 }
 
 /// A program that is recorded and gets no rings is not recorded in silence.
