@@ -155,7 +155,7 @@ fn spans_are_shown_under_their_names() {
     );
     let text = summary.to_text();
     let first = text.lines().nth(1).unwrap();
-    assert!(first.starts_with("\"load?\"  "), "{text}");
+    assert!(first.starts_with(r#""load\u{1b}"  "#), "{text}");
 }
 
 #[test]
