@@ -63,8 +63,28 @@ pub enum Problem {
     /// The file is no TOML.
     #[error("{0}")]
     Syntax(String),
+    /// The line of a key is no TOML.
+    #[error("{key}: {said}; allowed: {allowed}")]
+    Line {
+        /// The key.
+        key: &'static str,
+        /// What is wrong.
+        said: String,
+        /// What would be right, and how it is written.
+        allowed: String,
+    },
+    /// A key that has a line already.
+    #[error("{key} is set already, in line {first}; allowed: one line, with {allowed}")]
+    Twice {
+        /// The key.
+        key: &'static str,
+        /// The other line.
+        first: usize,
+        /// What it may be.
+        allowed: &'static str,
+    },
     /// There is no such key.
-    #[error("unknown key {key}; {}", near.map_or_else(
+    #[error("unknown key {key}; {} (nrt-traced print-config --sample lists all)", near.map_or_else(
         || format!("allowed: {}", super::keys::names().join(", ")),
         |near| format!("did you mean {near}?"),
     ))]

@@ -41,7 +41,7 @@ pub struct CommandLine {
 pub enum Command {
     /// Looks for mistakes in a configuration file; prints each with its line, and exits with 2 if there is one
     CheckConfig {
-        /// The file [default: /etc/nrt-trace/nrt-traced.toml]
+        /// The file [default: /etc/nrt-trace/nrt-traced.toml, if it is there]
         file: Option<PathBuf>,
     },
     /// Prints the settings that flags, environment and file give together, and where each comes from
@@ -145,18 +145,42 @@ fn text_of(path: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Looks for mistakes in a configuration file alone.
+/// What a look for mistakes found, if none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// A file that can be used.
+    Good,
+    /// No file, where none has to be: the defaults hold.
+    Absent,
+}
+
+/// Looks for mistakes in a configuration file alone: in the one named, which has to be there, or in [`DEFAULT_FILE`], which need not,
+/// as for a daemon that starts.
 ///
 /// # Errors
 /// As [`Flags::settings`].
-pub fn check_file(path: &Path) -> Result<(), ConfigError> {
-    let text = text_of(path).map_err(|source| ConfigError::Read {
-        path: path.to_owned(),
-        source,
-    })?;
+pub fn check_file(named: Option<&Path>) -> Result<Checked, ConfigError> {
+    check_or_default(named, Path::new(DEFAULT_FILE))
+}
+
+pub(super) fn check_or_default(
+    named: Option<&Path>,
+    default: &Path,
+) -> Result<Checked, ConfigError> {
+    let path = named.unwrap_or(default);
+    let text = match text_of(path) {
+        Ok(text) => text,
+        Err(error) if named.is_none() && error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Checked::Absent);
+        }
+        Err(source) => {
+            let path = path.to_owned();
+            return Err(ConfigError::Read { path, source });
+        }
+    };
     let mut sayings = Sayings::default();
     sayings.add_file(&text, Some(path));
-    sayings.over(Config::default()).map(drop)
+    sayings.over(Config::default()).map(|_| Checked::Good)
 }
 
 /// Folds the parser's paragraphs into one line: the error and its tips.

@@ -18,11 +18,12 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use current::Current;
 pub use error::{ConfigError, Problem, Wrong};
-pub use flags::{Command, CommandLine, DEFAULT_FILE, Flags, check_file, one_line};
+pub use flags::{Checked, Command, CommandLine, DEFAULT_FILE, Flags, check_file, one_line};
 pub use host::HostSettings;
 pub use level::LogLevel;
 pub use origin::Origin;
 pub use sample::sample;
+pub(crate) use settings::Change;
 pub use settings::Settings;
 
 /// Folder of the sockets when nothing else is said.

@@ -1,8 +1,9 @@
 //! What flags, environment and file say together, and who said what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
+use std::ops::Range;
 use std::path::Path;
 
 use toml::de::DeTable;
@@ -41,24 +42,32 @@ pub(super) struct Sayings {
 impl Sayings {
     /// Adds what a file's text says.
     pub(super) fn add_file(&mut self, text: &str, path: Option<&Path>) {
-        let at = |span: std::ops::Range<usize>| Origin::File {
+        let line_of = |span: &Range<usize>| line_of(text, span.start);
+        let at = |line| Origin::File {
             path: path.map(Path::to_owned),
-            line: text[..span.start.min(text.len())].matches('\n').count() + 1,
+            line,
         };
-        let table = match DeTable::parse(text) {
-            Ok(table) => table.into_inner(),
-            Err(error) => {
-                let problem = error.message().lines().collect::<Vec<_>>().join(" ");
-                return self.wrong.push(Wrong {
-                    at: at(error.span().unwrap_or(0..0)),
-                    problem: Problem::Syntax(problem),
-                });
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let table = table.into_inner();
+        let mut broken = BTreeSet::new();
+        for error in errors {
+            let line = line_of(&error.span().unwrap_or(0..0));
+            // What comes behind the first mistake of a line is often its consequence.
+            if broken.insert(line) {
+                let problem = of_line(text, line, error.message());
+                let at = at(line);
+                self.wrong.push(Wrong { at, problem });
             }
-        };
+        }
         let mut entries: Vec<_> = table.into_iter().collect();
         entries.sort_by_key(|(name, _)| name.span().start);
         for (name, value) in entries {
-            let at = at(name.span());
+            let line = line_of(&name.span());
+            // Whatever was made of it is not what was meant.
+            if broken.contains(&line) {
+                continue;
+            }
+            let at = at(line);
             let Some(key) = keys::find(name.get_ref()) else {
                 let key = name.get_ref().to_string();
                 let near = keys::near(&key);
@@ -141,6 +150,11 @@ impl Sayings {
             }
         }
         if !self.wrong.is_empty() {
+            // As one reads the file; what is said elsewhere comes after it.
+            self.wrong.sort_by_key(|wrong| match wrong.at {
+                Origin::File { line, .. } => line,
+                _ => usize::MAX,
+            });
             return Err(ConfigError::Wrong(self.wrong));
         }
         if !origins.contains_key("state_dir") {
@@ -154,6 +168,40 @@ impl Sayings {
         budgets.ended_bytes = budgets.ended_bytes.min(budgets.memory_bytes);
         config.validate()?;
         Ok(Settings { config, origins })
+    }
+}
+
+/// The line, from 1, of a place in a text.
+fn line_of(text: &str, place: usize) -> usize {
+    let before = text.as_bytes().iter().take(place);
+    before.filter(|byte| **byte == b'\n').count() + 1
+}
+
+/// The key of a line.
+fn key_of(line: &str) -> Option<&'static Key> {
+    let (name, _) = line.split_once('=')?;
+    keys::find(name.trim().trim_matches(['"', '\'']))
+}
+
+/// What is wrong with a line that the parser does not take.
+fn of_line(text: &str, line: usize, said: &str) -> Problem {
+    let mut lines = text.lines();
+    let said = said.lines().collect::<Vec<_>>().join(" ");
+    let Some(key) = lines.clone().nth(line - 1).and_then(key_of) else {
+        return Problem::Syntax(said);
+    };
+    let first = lines.position(|other| key_of(other).is_some_and(|found| found.name == key.name));
+    match first.map(|at| at + 1) {
+        Some(first) if first < line && said.contains("duplicate") => Problem::Twice {
+            key: key.name,
+            first,
+            allowed: key.allowed,
+        },
+        _ => Problem::Line {
+            key: key.name,
+            said,
+            allowed: format!("{}, as in {} = {}", key.allowed, key.name, key.sample),
+        },
     }
 }
 
@@ -195,10 +243,22 @@ impl Settings {
             .iter()
             .filter(|key| (key.get)(&self.config) != (key.get)(&new.config));
         let (taken, left): (Vec<&Key>, Vec<&Key>) = changed.partition(|key| key.reload);
-        let names = |keys: Vec<&Key>| keys.into_iter().map(|key| key.name).collect();
+        let all = |keys: Vec<&Key>| keys.into_iter().map(|key| self.change(key, new)).collect();
         Changes {
-            taken: names(taken),
-            left: names(left),
+            taken: all(taken),
+            left: all(left),
+        }
+    }
+
+    fn change(&self, key: &Key, new: &Self) -> Change {
+        let value = |config| match (key.get)(config) {
+            Some(value) => value.to_string(),
+            None => "not set".to_owned(),
+        };
+        Change {
+            key: key.name,
+            old: value(&self.config),
+            new: value(&new.config),
         }
     }
 
@@ -223,7 +283,18 @@ impl Settings {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Changes {
     /// What a running daemon takes.
-    pub(crate) taken: Vec<&'static str>,
+    pub(crate) taken: Vec<Change>,
     /// What needs a restart.
-    pub(crate) left: Vec<&'static str>,
+    pub(crate) left: Vec<Change>,
+}
+
+/// A key that changed, and its values as a file writes them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The key.
+    pub(crate) key: &'static str,
+    /// What holds now.
+    pub(crate) old: String,
+    /// What was read.
+    pub(crate) new: String,
 }

@@ -47,10 +47,27 @@ fn defects(text: &str) -> Vec<String> {
 }
 
 /// A case for each way to be wrong: the text, and the line that says so.
-const DEFECTS: [(&str, &str); 32] = [
+const DEFECTS: [(&str, &str); 39] = [
     (
         "default_coers = 8",
-        "line 1: unknown key default_coers; did you mean default_cores?",
+        "line 1: unknown key default_coers; did you mean default_cores? (nrt-traced print-config --sample",
+    ),
+    // Not like any.
+    ("nope = 1", "unknown key nope; allowed: control_socket,"),
+    (
+        "foo = 1",
+        "sys_root, log_level (nrt-traced print-config --sample lists all)",
+    ),
+    ("hots = true", "unknown key hots; did you mean host?"),
+    ("hosts = true", "unknown key hosts; did you mean host?"),
+    ("\ncontrol_mode = 0660", "line 2: control_mode: "),
+    (
+        "control_mode = 0660",
+        "; allowed: octal digits such as \"0660\", at most \"0777\", as in control_mode = \"0660\"",
+    ),
+    (
+        "default_cores = 2\n# twice\n\"default_cores\" = 3",
+        "line 3: default_cores is set already, in line 1; allowed: one line, with 1 to 256",
     ),
     (
         "\n[section]\nx = 1",
@@ -155,16 +172,46 @@ fn what_is_for_tests_only_is_shown_to_nobody_who_did_not_set_it() {
 #[test]
 fn all_defects_are_told_together() {
     let lines = defects("default_cores = 0\nnonsense = 1\nhost = \"yes\"\nmax_producers = 0");
-    let told = |what: &str| lines.iter().any(|line| line.starts_with(what));
     assert_eq!(lines.len(), 4, "{lines:?}");
-    for start in [
+    for (line, start) in lines.iter().zip([
         "line 1: default_cores",
         "line 2: unknown key nonsense",
         "line 3: host",
         "line 4: max_producers",
-    ] {
-        assert!(told(start), "{start}: {lines:?}");
+    ]) {
+        assert!(line.starts_with(start), "{start}: {lines:?}");
     }
+}
+
+/// In the order of the lines, whoever finds them: parser, table of keys, or the key; what no file says comes last.
+#[test]
+fn defects_are_told_in_the_order_of_the_lines() {
+    let text =
+        "max_producers = 0\ndefault_cores = 08\nnonsense = 1\ncontrol_mode = \"9\"\nresume = maybe";
+    let variables = [("NRT_TRACED_HOST", "perhaps")];
+    let lines = settings(text, &variables, &Flags::default()).unwrap_err();
+    let lines = lines.lines();
+    assert_eq!(lines.len(), 6, "{lines:?}");
+    for (n, line) in lines[..5].iter().enumerate() {
+        assert!(line.contains(&format!("line {}: ", n + 1)), "{lines:?}");
+    }
+    assert!(lines[5].starts_with("NRT_TRACED_HOST"), "{lines:?}");
+}
+
+/// The file that is looked at when none is named need not be there, for a check as for a start.
+#[test]
+fn no_file_is_no_mistake_unless_it_was_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("c.toml");
+    let check = flags::check_or_default;
+    assert_eq!(check(None, &file).unwrap(), Checked::Absent);
+    check(Some(&file), Path::new("/else")).unwrap_err();
+    std::fs::write(&file, "default_cores = 4").unwrap();
+    assert_eq!(check(None, &file).unwrap(), Checked::Good);
+    std::fs::write(&file, "default_cores = 0").unwrap();
+    check(None, &file).unwrap_err();
+    // There, and still no file.
+    check(None, folder.path()).unwrap_err();
 }
 
 /// The settings that a file, an environment and flags give.
@@ -304,8 +351,23 @@ fn a_reload_takes_what_a_running_daemon_can_take() {
     )
     .unwrap();
     let changes = old.changes(&new);
-    assert_eq!(changes.taken, ["max_producers", "log_level"]);
-    assert_eq!(changes.left, ["default_cores", "resume"]);
+    let change = |key, old: &str, new: &str| Change {
+        key,
+        old: old.to_owned(),
+        new: new.to_owned(),
+    };
+    assert_eq!(
+        changes.taken,
+        [
+            change("max_producers", "7", "9"),
+            change("log_level", "\"info\"", "\"debug\"")
+        ]
+    );
+    let left = [
+        change("default_cores", "8", "2"),
+        change("resume", "false", "true"),
+    ];
+    assert_eq!(changes.left, left);
     let now = old.reloaded(&new);
     let config = now.config();
     assert_eq!(
@@ -314,7 +376,7 @@ fn a_reload_takes_what_a_running_daemon_can_take() {
     );
     assert_eq!((config.default_cores, config.resume), (8, false));
     // Told again at each reload until somebody restarts it, and not taken as done.
-    assert_eq!(now.changes(&new).left, ["default_cores", "resume"]);
+    assert_eq!(now.changes(&new).left, left);
     assert!(now.changes(&new).taken.is_empty());
 }
 
@@ -399,7 +461,7 @@ fn a_producer_group_closes_the_socket_to_others() {
 #[test]
 fn what_is_no_configuration_file_is_refused() {
     for (path, why) in [("/dev/zero", "more than 1 MiB"), ("/", "directory")] {
-        let error = check_file(Path::new(path)).unwrap_err();
+        let error = check_file(Some(Path::new(path))).unwrap_err();
         let chain = format!("{error} {:?}", std::error::Error::source(&error));
         assert!(chain.contains(path) && chain.contains(why), "{chain}");
     }

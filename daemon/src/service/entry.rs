@@ -10,7 +10,7 @@ use clap::error::ErrorKind;
 
 use super::run;
 use crate::config::{
-    Command, CommandLine, ConfigError, DEFAULT_FILE, check_file, one_line, sample,
+    Checked, Command, CommandLine, ConfigError, DEFAULT_FILE, check_file, one_line, sample,
 };
 use crate::listen::StartError;
 
@@ -42,8 +42,12 @@ pub fn main() -> ExitCode {
         },
         Some(Command::CheckConfig { file }) => {
             let path = file.as_deref().unwrap_or_else(|| Path::new(DEFAULT_FILE));
-            match check_file(path) {
-                Ok(()) => print(&format!("{}: no mistakes\n", path.display())),
+            let path = path.display();
+            match check_file(file.as_deref()) {
+                Ok(Checked::Good) => print(&format!("{path}: no mistakes\n")),
+                Ok(Checked::Absent) => print(&format!(
+                    "{path}: there is no such file; the defaults hold\n"
+                )),
                 Err(error) => each_line(&error),
             }
         }

@@ -17,7 +17,7 @@ use nrt_trace_shm::clock::anchor;
 use nrt_trace_shm::manager::Manager;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::{Flags, Settings};
+use crate::config::{Change, Flags, Settings};
 use crate::daemon::{Daemon, Running};
 use crate::listen::StartError;
 use crate::state::FromManager;
@@ -92,8 +92,8 @@ fn reload(flags: &Flags, settings: &mut Settings, running: &Running, log: &Log) 
         }
     };
     let changes = settings.changes(&new);
-    for key in &changes.left {
-        tracing::warn!(key, "changed, and needs a restart to be taken");
+    for Change { key, old, new } in &changes.left {
+        tracing::warn!(key, old, new, "changed, and needs a restart to be taken");
     }
     *settings = settings.reloaded(&new);
     let config = settings.config();
@@ -102,8 +102,8 @@ fn reload(flags: &Flags, settings: &mut Settings, running: &Running, log: &Log) 
         tracing::warn!("settings stay as they are: {error}");
         return;
     }
-    for key in &changes.taken {
-        tracing::info!(key, "changed");
+    for Change { key, old, new } in &changes.taken {
+        tracing::info!(key, old, new, "changed");
     }
     if changes.taken.is_empty() && changes.left.is_empty() {
         tracing::info!("settings read again: nothing changed");

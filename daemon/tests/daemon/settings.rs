@@ -38,7 +38,7 @@ fn a_file_is_checked_and_every_mistake_told() {
     assert_eq!(
         text(&bad.stderr),
         format!(
-            "nrt-traced: {path}, line 1: unknown key default_coers; did you mean default_cores?\n\
+            "nrt-traced: {path}, line 1: unknown key default_coers; did you mean default_cores? (nrt-traced print-config --sample lists all)\n\
              nrt-traced: {path}, line 3: max_producers is 0; allowed: at least 1\n"
         )
     );
@@ -99,6 +99,7 @@ fn a_hangup_takes_what_can_change_and_names_the_rest() {
                 .any(|line| line.contains(words))
         };
         told("max_producers", "changed")
+            && told("max_producers", "old=\"1\" new=\"2\"")
             && told("log_level", "changed")
             && told("default_cores", "needs a restart")
     });
