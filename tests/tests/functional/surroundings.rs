@@ -1,12 +1,13 @@
 //! Machines that are not the developer's own: namespaces, a tiny /dev/shm, forks, one busy CPU.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use nrt_trace_tests::payload::numbers;
 use nrt_trace_tests::{Document, Host, Link, Running, artifacts, compile, run, until};
+use serde_json::Value;
 
 /// How long a test that wants a minute takes: the minute itself with `NRT_TRACE_LONG_TESTS=1`.
 fn seconds() -> u64 {
@@ -191,6 +192,42 @@ fn g08_pid_one_in_two_namespaces() {
     let seen: BTreeSet<_> = listed.iter().map(|p| p["pid"].as_u64().unwrap()).collect();
     assert_eq!(seen.len(), 2, "{listed:?}");
     assert!(listed.iter().all(|p| p["ns_pid"] == 1), "{listed:?}");
+}
+
+/// Case G08 the other way round: a daemon in a namespace of its own, which can't see the numbers of processes outside, one of
+/// them in yet another namespace. Each is a process by itself all the same, under a number that no process has.
+#[test]
+fn g08_a_daemon_that_sees_no_pid_of_its_processes() {
+    let mut host = Host::new();
+    let daemon = host.daemon_command(&[]);
+    let options = ["-p", "-f", "--mount-proc", "--kill-child"];
+    let Some(command) = unshared(&host, &options, &daemon) else {
+        return;
+    };
+    host.start_daemon_as(command);
+    host.tracectl(&["start"]).ok();
+    host.probe(&["-n", "1000", "--name", "outside"]).ok();
+    let probe = host.probe_command(&["-n", "2000", "--name", "elsewhere"]);
+    run(unshared(&host, &options, &probe).unwrap()).ok();
+
+    let fetched = host.tracectl(&["fetch", "-o", "-"]).ok();
+    let document: Value = serde_json::from_slice(&fetched.stdout).unwrap();
+    let mut counts = BTreeMap::<i64, usize>::new();
+    for event in document["events"].as_array().unwrap() {
+        *counts
+            .entry(event["process_id"].as_i64().unwrap())
+            .or_default() += 1;
+    }
+    assert_eq!(counts, BTreeMap::from([(-1, 1000), (-2, 2000)]));
+    let listed = host.producers();
+    let told: Vec<_> = (listed.iter())
+        .map(|p| (p["producer_id"].as_u64(), p["name"].as_str(), &p["pid"]))
+        .collect();
+    let none = &Value::Null;
+    let (outside, elsewhere) = (Some("outside"), Some("elsewhere"));
+    assert_eq!(told, [(Some(1), outside, none), (Some(2), elsewhere, none)]);
+    // They are gone, and the daemon knows it, although it can't look at them.
+    assert!(listed.iter().all(|p| p["state"] == "dead"), "{listed:?}");
 }
 
 /// Two processes of one number, one after the other and a daemon's death between them, are two processes.
