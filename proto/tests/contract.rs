@@ -70,32 +70,111 @@ fn everything_is_documented() {
     assert!(missing.is_empty(), "without a comment: {missing:#?}");
 }
 
-/// Calls that can fail say how.
+/// Each call, and the codes that it is refused with beside those of every call: what the daemon's tests of refusals hold too.
+const CODES: [(&str, &[&str]); 16] = [
+    ("Start", &["FAILED_PRECONDITION", "INVALID_ARGUMENT"]),
+    ("SetFilter", &["INVALID_ARGUMENT", "NOT_FOUND"]),
+    ("Stop", &["FAILED_PRECONDITION", "INVALID_ARGUMENT"]),
+    (
+        "Fetch",
+        &[
+            "ABORTED",
+            "INVALID_ARGUMENT",
+            "NOT_FOUND",
+            "RESOURCE_EXHAUSTED",
+        ],
+    ),
+    (
+        "Snapshot",
+        &["INVALID_ARGUMENT", "NOT_FOUND", "RESOURCE_EXHAUSTED"],
+    ),
+    (
+        "Subscribe",
+        &[
+            "INVALID_ARGUMENT",
+            "NOT_FOUND",
+            "RESOURCE_EXHAUSTED",
+            "UNAVAILABLE",
+        ],
+    ),
+    ("Commit", &["NOT_FOUND"]),
+    ("GetStatus", &[]),
+    ("ListProducers", &["INVALID_ARGUMENT"]),
+    ("GetMetrics", &[]),
+    ("ListEventTypes", &[]),
+    ("GetStrings", &["INVALID_ARGUMENT"]),
+    ("StartHost", &["FAILED_PRECONDITION", "INVALID_ARGUMENT"]),
+    ("StopHost", &[]),
+    ("GetHostStats", &[]),
+    (
+        "WatchHostStats",
+        &["FAILED_PRECONDITION", "INVALID_ARGUMENT", "UNAVAILABLE"],
+    ),
+];
+/// What any call may be refused with.
+const ALL_CALLS: [&str; 6] = [
+    "INTERNAL",
+    "OUT_OF_RANGE",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "UNAVAILABLE",
+    "UNIMPLEMENTED",
+];
+/// The comment at a path of descriptor.proto, in one line.
+fn comment(file: &FileDescriptorProto, path: &[i32]) -> String {
+    let locations = &file.source_code_info.as_ref().unwrap().location;
+    let location = locations.iter().find(|one| one.path == path).unwrap();
+    let words: Vec<&str> = location.leading_comments().split_whitespace().collect();
+    words.join(" ")
+}
+
+/// The codes of gRPC in a text.
+fn codes_in(text: &str) -> BTreeSet<&str> {
+    const NAMES: [&str; 16] = [
+        "CANCELLED",
+        "UNKNOWN",
+        "INVALID_ARGUMENT",
+        "DEADLINE_EXCEEDED",
+        "NOT_FOUND",
+        "ALREADY_EXISTS",
+        "PERMISSION_DENIED",
+        "RESOURCE_EXHAUSTED",
+        "FAILED_PRECONDITION",
+        "ABORTED",
+        "OUT_OF_RANGE",
+        "UNIMPLEMENTED",
+        "INTERNAL",
+        "UNAVAILABLE",
+        "DATA_LOSS",
+        "UNAUTHENTICATED",
+    ];
+    let between = |c: char| !c.is_ascii_uppercase() && c != '_';
+    let words = text.split(between);
+    words.filter(|word| NAMES.contains(word)).collect()
+}
+
+/// Each call says all the codes that it is refused with, and no other.
 #[test]
 fn an_rpc_that_refuses_names_its_codes() {
     let file = files()
         .into_iter()
         .find(|file| !file.service.is_empty())
         .unwrap();
-    let locations = &file.source_code_info.as_ref().unwrap().location;
-    for (at, method) in file.service[0].method.iter().enumerate() {
-        let path = [6, 0, 2, i32::try_from(at).unwrap()];
-        let location = locations.iter().find(|one| one.path == path).unwrap();
-        let words: Vec<&str> = location.leading_comments().split_whitespace().collect();
-        let text = words.join(" ");
-        let codes = [
-            "NOT_FOUND",
-            "INVALID_ARGUMENT",
-            "FAILED_PRECONDITION",
-            "RESOURCE_EXHAUSTED",
-            "Fails only as every call does",
-        ];
-        assert!(
-            codes.iter().any(|code| text.contains(code)),
-            "{}: {text}",
-            method.name()
-        );
+    let methods = &file.service[0].method;
+    let named: Vec<&str> = methods.iter().map(|method| method.name()).collect();
+    assert_eq!(named, CODES.map(|(name, _)| name), "each has its codes");
+    for (at, (name, codes)) in CODES.into_iter().enumerate() {
+        let text = comment(&file, &[6, 0, 2, i32::try_from(at).unwrap()]);
+        let expected: BTreeSet<&str> = codes.iter().copied().collect();
+        assert_eq!(codes_in(&text), expected, "{name}: {text}");
+        let only = "Fails only as every call does";
+        assert_eq!(text.contains(only), codes.is_empty(), "{name}: {text}");
     }
+    let text = comment(&file, &[6, 0]);
+    let (of_all, of_client) = text.split_once("Without `nrt-status`").unwrap();
+    assert_eq!(codes_in(of_all), BTreeSet::from(ALL_CALLS));
+    let clients = BTreeSet::from(["CANCELLED", "DEADLINE_EXCEEDED", "INVALID_ARGUMENT"]);
+    assert_eq!(codes_in(of_client), clients);
 }
 
 fn lines() -> BTreeSet<String> {

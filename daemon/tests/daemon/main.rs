@@ -22,6 +22,7 @@ mod journal;
 mod metrics;
 mod overload;
 mod own;
+mod refusals;
 mod scopes;
 mod scrape;
 mod settings;
