@@ -4,6 +4,7 @@
 //! they are whole. Not looked at: CONTINUATION frames, in which nobody has been seen to send an authority.
 
 use std::io;
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -77,9 +78,7 @@ impl<S> MendedAuthority<S> {
                 }
                 Next::Headers(whole) => {
                     if self.hold(&mut bytes, whole) {
-                        if let Some(block) = header_block(&mut self.held) {
-                            mend_authority(block);
-                        }
+                        mend(&mut self.held);
                         self.ready.append(&mut self.held);
                         self.next = Next::Head;
                     }
@@ -113,8 +112,25 @@ impl<S> MendedAuthority<S> {
     }
 }
 
-/// The header block of a HEADERS frame; none if its padding can't be.
-fn header_block(frame: &mut [u8]) -> Option<&mut [u8]> {
+/// Mends the header block of a HEADERS frame, whose length may change; nothing, if its padding can't be, or if it became
+/// longer than a frame may be.
+fn mend(frame: &mut Vec<u8>) {
+    let Some(place) = header_block(frame) else {
+        return;
+    };
+    let mut block = frame[place.clone()].to_vec();
+    mend_authority(&mut block);
+    let bytes = frame.len() - HEAD - place.len() + block.len();
+    if let Ok(length) = u32::try_from(bytes)
+        && bytes <= LONGEST
+    {
+        frame[..3].copy_from_slice(&length.to_be_bytes()[1..]);
+        frame.splice(place, block);
+    }
+}
+
+/// Where the header block of a HEADERS frame is; none if its padding can't be.
+fn header_block(frame: &[u8]) -> Option<Range<usize>> {
     let flags = frame[4];
     let mut from = HEAD;
     let mut until = frame.len();
@@ -125,7 +141,7 @@ fn header_block(frame: &mut [u8]) -> Option<&mut [u8]> {
     if flags & PRIORITY != 0 {
         from += 5;
     }
-    frame.get_mut(from..until)
+    (from <= until).then_some(from..until)
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for MendedAuthority<S> {
@@ -244,6 +260,17 @@ mod tests {
         }
         let single: Vec<&[u8]> = sent.chunks(1).collect();
         assert_eq!(through(&single), expected);
+    }
+
+    /// Here a shorter one: `0#` takes three bytes in Huffman's code, and `--` as it is two. The frame's length says so.
+    #[test]
+    fn a_block_of_another_length_is_a_frame_of_another_length() {
+        let huffman = [0x41, 0x83, 0x07, 0xFD, 0x7F]; // `0#` and padding
+        let padded = [&[2][..], &huffman, &[0; 2]].concat();
+        let mended = [&[2, 0x41, 2][..], b"--", &[0; 2]].concat();
+        let sent = [&[0; PREFACE], &frame(HEADERS, 4 | PADDED, &padded)[..]].concat();
+        let expected = [&[0; PREFACE], &frame(HEADERS, 4 | PADDED, &mended)[..]].concat();
+        assert_eq!(through(&[&sent]), expected);
     }
 
     #[test]

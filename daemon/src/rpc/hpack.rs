@@ -1,9 +1,12 @@
-//! Makes the `:authority` of a header block one that a URI may have, without moving a byte.
+//! Makes the `:authority` of a header block one that a URI may have.
 //!
 //! A gRPC client of a unix socket has no host to name: many send the socket's path, as it is or percent-encoded, and the
-//! HTTP/2 library of the server refuses that as malformed. The value means nothing to this server, but it can't be cut
-//! out: the sender's compression table has it, and so has ours to have one of the same length. Its bytes are replaced in
-//! place, each by one that takes as many bits.
+//! HTTP/2 library of the server refuses that as malformed, and with it everything else that no URI has. The value means nothing
+//! to this server, but it can't be cut out: the sender's compression table has it, and so has ours to have one of as many
+//! characters (RFC 7541 §4.1 counts them). So each is replaced by another one: in place where that takes as many bits; a value
+//! in Huffman's code with characters of 10 bits and more, which no host's name has, is written anew as it is.
+//!
+//! An empty value stays empty, and is refused: whatever stood in its place would be longer.
 //!
 //! RFC 7541: §5.1 integers, §5.2 strings, §6 representations, appendix A (`:authority` is entry 1), appendix B (the
 //! Huffman code, in which codes of one length follow each other).
@@ -14,6 +17,8 @@ const CODES: [u32; 26] = [
 ];
 /// Bits of the shortest code.
 const SHORTEST: u32 = 5;
+/// Bits of the longest code that a value may have to be mended in place. The next longer ones are of `!"()?`.
+const LONGEST_IN_PLACE: u32 = 8;
 /// Codes of 6 bits that no authority may have, ` %/`, and the one of `-` in their place.
 const BAD_OF_6: [u32; 3] = [0x14, 0x15, 0x18];
 const DASH: u32 = 0x16;
@@ -23,16 +28,21 @@ const LETTER: u32 = 0x75;
 
 /// Replaces what must not be in the authority of a header block, or of the beginning of one. What can't be understood is
 /// left as it is: the HTTP/2 library judges it.
-pub(super) fn mend_authority(block: &mut [u8]) {
+pub(super) fn mend_authority(block: &mut Vec<u8>) {
     let mut at = 0;
     while let Some(field) = next_field(block, &mut at) {
-        if field.is_authority {
-            let value = &mut block[field.value];
-            if field.huffman {
-                mend_huffman(value);
-            } else {
-                mend_raw(value);
-            }
+        if !field.is_authority {
+            continue;
+        }
+        let value = &mut block[field.value.clone()];
+        if !field.huffman {
+            mend_raw(value);
+        } else if let Some(characters) = rare(value) {
+            let string = plain(characters);
+            at = field.string + string.len();
+            block.splice(field.string..field.value.end, string);
+        } else {
+            mend_huffman(value);
         }
     }
 }
@@ -41,6 +51,8 @@ pub(super) fn mend_authority(block: &mut [u8]) {
 struct Field {
     is_authority: bool,
     huffman: bool,
+    /// Where its value begins, with its length before it.
+    string: usize,
     /// Where its value lies.
     value: std::ops::Range<usize>,
 }
@@ -68,10 +80,12 @@ fn next_field(block: &[u8], at: &mut usize) -> Option<Field> {
             }
             entry => entry == 1,
         };
+        let begin = *at;
         let (huffman, value) = string(block, at)?;
         return Some(Field {
             is_authority,
             huffman,
+            string: begin,
             value,
         });
     }
@@ -107,13 +121,50 @@ fn integer(block: &[u8], at: &mut usize, prefix: u32) -> Option<usize> {
     None
 }
 
+/// Characters of a value in Huffman's code, if one of them is of more bits than can be replaced in place.
+fn rare(value: &[u8]) -> Option<usize> {
+    let (mut begin, mut characters, mut rare) = (0, 0, false);
+    while let Some((bits, _)) = code_at(value, begin) {
+        begin += bits as usize;
+        characters += 1;
+        rare |= bits > LONGEST_IN_PLACE;
+    }
+    rare.then_some(characters)
+}
+
+/// A string of so many characters that an authority may have, with its length before it.
+fn plain(characters: usize) -> Vec<u8> {
+    const MASK: usize = 0x7F;
+    let mut string = Vec::with_capacity(characters + 4);
+    if let Ok(short) = u8::try_from(characters)
+        && characters < MASK
+    {
+        string.push(short);
+    } else {
+        string.push(0x7F);
+        let mut rest = characters - MASK;
+        while rest > MASK {
+            string.push(0x80 | low_bits(rest));
+            rest >>= 7;
+        }
+        string.push(low_bits(rest));
+    }
+    string.resize(string.len() + characters, b'-');
+    string
+}
+
+/// The lowest seven bits.
+fn low_bits(number: usize) -> u8 {
+    number.to_le_bytes()[0] & 0x7F
+}
+
 fn mend_raw(value: &mut [u8]) {
-    let is_bad = |byte: &u8| matches!(byte, b' ' | b'%' | b'/');
+    let may_stay = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:".contains(byte);
     let colons = value.iter().filter(|byte| **byte == b':').count();
     // One colon is a host's before its port; the others are a path's or a scheme's.
-    let colons_too = colons > 1 || value.iter().any(is_bad);
+    let colons_too = colons > 1 || !value.iter().all(may_stay);
     for byte in value {
-        if is_bad(byte) {
+        if !may_stay(byte) {
             *byte = b'-';
         } else if colons_too && *byte == b':' {
             *byte = b'k';
@@ -238,6 +289,11 @@ mod tests {
         block[5..5 + value.len()].to_vec()
     }
 
+    /// Whether the server's library takes it.
+    fn is_taken(value: &[u8]) -> bool {
+        hyper::http::uri::Authority::try_from(value).is_ok()
+    }
+
     #[test]
     fn what_a_host_may_be_stays_and_a_path_becomes_one() {
         for host in ["localhost", "localhost:50051", "nrt-trace", ""] {
@@ -246,6 +302,8 @@ mod tests {
         assert_eq!(mended(b"%2Frun%2Fx.sock"), b"-2Frun-2Fx.sock");
         assert_eq!(mended(b"unix:///run/x"), b"unixk---run-x");
         assert_eq!(mended(b"::1"), b"kk1");
+        assert_eq!(mended(b"[::1]:80"), b"-kk1-k80");
+        assert_eq!(mended("t\u{fc}r?x#y@z".as_bytes()), b"t--r-x-y-z");
     }
 
     #[test]
@@ -256,6 +314,37 @@ mod tests {
         let expected = [(6, 0x16), (5, 0x2), (7, 0x75), (6, 0x16), (6, 0x2D)];
         assert_eq!(codes(&block[5..5 + value.len()]), expected);
         assert_eq!(block.last(), Some(&0x86), "no other byte is touched");
+    }
+
+    /// As many characters as there were, whatever bytes they take: the compression tables of both sides count them.
+    #[test]
+    fn rare_characters_in_huffmans_code_are_written_anew() {
+        // `x#y`, and a longer one whose length takes a second byte, and a third.
+        for (characters, length) in [
+            (3, &[3][..]),
+            (126, &[126]),
+            (127, &[127, 0]),
+            (255, &[127, 0x80, 1]),
+        ] {
+            let mut value = vec![(5, 0x3); characters];
+            value[1] = (12, 0xFFA);
+            let value = packed(&value);
+            // Short enough that its own length is one byte, or as it is written by `plain`.
+            let mut block = vec![0x83, 0x41];
+            let mut prefix = plain(value.len());
+            prefix.truncate(prefix.len() - value.len());
+            prefix[0] |= 0x80;
+            block.extend([&prefix[..], &value, &[0x41, 2], b"/y"].concat());
+            mend_authority(&mut block);
+            let expected = [
+                &[0x83, 0x41],
+                length,
+                &vec![b'-'; characters],
+                &[0x41, 2],
+                b"-y",
+            ];
+            assert_eq!(block, expected.concat(), "{characters}");
+        }
     }
 
     #[test]
@@ -281,6 +370,12 @@ mod tests {
             let once = block.clone();
             mend_authority(&mut block);
             proptest::prop_assert_eq!(once, block);
+        }
+
+        /// Whatever a client calls the host, if it calls it anything: what comes of it is taken.
+        #[test]
+        fn any_name(value in proptest::collection::vec(proptest::prelude::any::<u8>(), 1..100)) {
+            proptest::prop_assert!(is_taken(&mended(&value)), "{:?}", mended(&value));
         }
     }
 }
