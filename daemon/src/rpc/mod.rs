@@ -13,9 +13,11 @@
 //! | `stream` | a fetch as a stream |
 //! | `subscribe` | a subscription as a stream |
 //! | `ending` | the server's end, told to its streams |
+//! | `carried` | the runtime's code on refusals that no method made |
 //! | `status` | errors as gRPC statuses; the process's own figures |
 
 mod authority;
+mod carried;
 mod ending;
 mod fit;
 mod host;

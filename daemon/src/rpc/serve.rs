@@ -10,11 +10,15 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::server::NamedService;
 use tonic::service::interceptor::InterceptorLayer;
 use tonic::transport::server::UdsConnectInfo;
 use tonic::{Request, Status};
+use tonic_health::ServingStatus;
+use tower::util::MapResponseLayer;
 
 use super::authority::MendedAuthority;
+use super::carried::carry;
 use super::{Control, scrape};
 use crate::access::Access;
 use crate::listen::{MetricsSocket, StartError};
@@ -98,6 +102,7 @@ fn run(
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<TraceControlServer<Control>>().await;
         let server = tonic::transport::Server::builder()
+            .layer(MapResponseLayer::new(carry))
             .layer(InterceptorLayer::new(move |request| admit(access, request)))
             .add_service(TraceControlServer::new(control))
             .add_service(health_service)
@@ -106,9 +111,12 @@ fn run(
             .serve_with_incoming_shutdown(ReceiverStream::new(connections), async {
                 // An owner that is gone wants the same as one that says so.
                 drop(ending.await);
-                health
-                    .set_not_serving::<TraceControlServer<Control>>()
-                    .await;
+                // Each service by its name, and the whole server, which has none.
+                for name in [TraceControlServer::<Control>::NAME, ""] {
+                    health
+                        .set_service_status(name, ServingStatus::NotServing)
+                        .await;
+                }
                 streams.tell();
                 let _ = told.send(());
             });
@@ -129,11 +137,14 @@ fn run(
     }
 }
 
-/// What reflection tells of: our services and the standard ones. Python's and older clients ask in its version v1alpha.
+/// What reflection tells of: our services and the standard ones, itself in both versions among them, whichever is asked. Python's
+/// client, older versions of grpcurl and others ask in v1alpha.
 fn described<'a>() -> tonic_reflection::server::Builder<'a> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(nrt_trace_proto::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET)
+        .register_encoded_file_descriptor_set(tonic_reflection::pb::v1alpha::FILE_DESCRIPTOR_SET)
 }
 
 /// Lets a request pass, if whoever connected may control this daemon.

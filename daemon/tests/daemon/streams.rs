@@ -6,6 +6,9 @@ use std::os::unix::net::UnixStream;
 use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::SubscribeFrom;
 use tonic::{Code, Status, Streaming};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_check_response::ServingStatus;
+use tonic_health::pb::health_client::HealthClient;
 
 use crate::support::{Client, Fake, Host, Live, fetch, host_run, refused, subscription, wait_for};
 
@@ -17,9 +20,15 @@ fn end_of<T>(client: &Client, mut stream: Streaming<T>) -> Result<(), Status> {
     })
 }
 
-/// Case G03: every stream that is open when the daemon ends is told so, read or not, and none keeps it from ending.
-#[test]
-fn g03_open_streams_are_told_that_the_daemon_ends() {
+/// What an open stream is told when the daemon ends, by a daemon that is ended while its streams are read.
+struct Told {
+    /// A fetch, a snapshot, a subscription and a watch of the host.
+    ends: Vec<Status>,
+    /// What health watches of the whole server and of the service saw last.
+    health: Vec<ServingStatus>,
+}
+
+fn end_with_open_streams() -> Told {
     let mut host = Host::new();
     let fake = Fake::attach(&host, "x");
     host.start(host_run(100_000)).unwrap();
@@ -28,8 +37,20 @@ fn g03_open_streams_are_told_that_the_daemon_ends() {
         start: true,
         ..v1::WatchHostStatsRequest::default()
     };
+    let socket = host.daemon.control_socket().to_owned();
     let Client { rpc, runtime } = &mut *host;
-    let (fetched, snapped, ticks, followed) = runtime.block_on(async {
+    let mut health = HealthClient::new(Client::channel(runtime, &socket));
+    let (fetched, snapped, ticks, followed, watches) = runtime.block_on(async {
+        let of = |service: &str| HealthCheckRequest {
+            service: service.to_owned(),
+        };
+        let mut watches = Vec::new();
+        for service in ["", "nrt.trace.v1.TraceControl"] {
+            let mut watch = health.watch(of(service)).await.unwrap().into_inner();
+            let first = watch.message().await.unwrap().unwrap();
+            assert_eq!(first.status(), ServingStatus::Serving);
+            watches.push(watch);
+        }
         (
             rpc.fetch(fetch()).await.unwrap().into_inner(),
             rpc.snapshot(v1::SnapshotRequest::default())
@@ -41,29 +62,60 @@ fn g03_open_streams_are_told_that_the_daemon_ends() {
                 .await
                 .unwrap()
                 .into_inner(),
+            watches,
         )
     });
     let Host { daemon, client, .. } = host;
     std::thread::scope(|scope| {
-        // The client reads while the daemon ends: a client that reads nothing has no status to see.
+        // Read while the daemon ends: who reads nothing has no status to see.
         scope.spawn(move || daemon.shutdown());
-        refused(
-            end_of(&client, followed),
-            Code::Unavailable,
-            "shutting down",
-        );
-        refused(end_of(&client, ticks), Code::Unavailable, "shutting down");
+        let mut ends = vec![
+            end_of(&client, followed).unwrap_err(),
+            end_of(&client, ticks).unwrap_err(),
+        ];
         for stream in [fetched, snapped] {
-            let status = end_of(&client, stream).unwrap_err();
-            assert!(
-                matches!(
-                    status.code(),
-                    Code::Unavailable | Code::Unknown | Code::Cancelled
-                ),
-                "{status}"
-            );
+            ends.push(end_of(&client, stream).unwrap_err());
         }
-    });
+        let health = watches.into_iter().map(|mut watch| {
+            client.runtime.block_on(async {
+                let mut last = ServingStatus::Serving;
+                while let Ok(Some(next)) = watch.message().await {
+                    last = next.status();
+                }
+                last
+            })
+        });
+        let health = health.collect();
+        Told { ends, health }
+    })
+}
+
+/// Case G03: every stream that is open when the daemon ends is told so, read or not, and none keeps it from ending. A client
+/// that gets no time to read for a second, on a machine that is busy with other things, sees its connection end instead: that one
+/// is asked again.
+#[test]
+fn g03_open_streams_are_told_that_the_daemon_ends() {
+    const TRIES: usize = 20;
+    for _ in 0..TRIES {
+        let Told { ends, health } = end_with_open_streams();
+        let told = |status: &Status| {
+            let nrt = status.metadata().get("nrt-status");
+            status.code() == Code::Unavailable
+                && status.message().contains("shutting down")
+                && nrt.is_some_and(|code| code == "14")
+        };
+        let late = |status: &Status| {
+            let lost = [Code::Unavailable, Code::Unknown, Code::Cancelled];
+            status.metadata().get("nrt-status").is_none() && lost.contains(&status.code())
+        };
+        for status in &ends {
+            assert!(told(status) || late(status), "{status:?}");
+        }
+        if ends.iter().all(told) && health == [ServingStatus::NotServing; 2] {
+            return;
+        }
+    }
+    panic!("in {TRIES} tries never all streams were told");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The control API as stock gRPC clients see it over the unix socket: Python's, Node's, and one that knows nothing but what
-//! the server's reflection tells.
+//! The control API as stock gRPC clients see it over the unix socket: Python's, Node's, grpcurl, and one that knows nothing
+//! but what the server's reflection tells.
 //!
 //! `.ci/clients` installs them; without them these tests fail and say so.
 
@@ -19,6 +19,7 @@ use nrt_trace_tests::{Host, Running, artifacts};
 use serde_json::{Value, json};
 
 mod examples;
+mod grpcurl;
 mod large;
 mod reflection;
 
@@ -28,6 +29,14 @@ fn installed(name: &str) -> PathBuf {
     assert!(path.is_dir(), "no {}: run .ci/clients", path.display());
     path
 }
+
+/// All that the socket serves, by name.
+const SERVICES: [&str; 4] = [
+    "grpc.health.v1.Health",
+    "grpc.reflection.v1.ServerReflection",
+    "grpc.reflection.v1alpha.ServerReflection",
+    "nrt.trace.v1.TraceControl",
+];
 
 fn script(name: &str) -> PathBuf {
     artifacts().workspace.join("tests/clients").join(name)
@@ -100,17 +109,7 @@ fn g01_pythons_generated_stubs() {
 fn pythons_reflection_in_its_version_v1alpha() {
     let host = Host::with_daemon();
     let mut client = Running::start(python(&host, "reflection.py"));
-    let services = [
-        "grpc.health.v1.Health",
-        "grpc.reflection.v1.ServerReflection",
-        "grpc.reflection.v1alpha.ServerReflection",
-        "nrt.trace.v1.TraceControl",
-    ];
-    let told = line(&mut client);
-    let told = told["services"].as_array().unwrap();
-    for service in ["grpc.health.v1.Health", "nrt.trace.v1.TraceControl"] {
-        assert!(told.contains(&json!(service)), "{services:?} in {told:?}");
-    }
+    assert_eq!(line(&mut client), json!({"services": SERVICES}));
     let methods = line(&mut client);
     let methods = methods["methods"].as_array().unwrap();
     assert!(methods.contains(&json!("Start")) && methods.contains(&json!("WatchHostStats")));
@@ -146,7 +145,8 @@ fn every_service_refuses_who_may_not_control_the_daemon() {
         Running::start(command)
     };
     let mut may = ask(0);
-    let all = json!({"health": "OK", "reflection": "OK", "status": "OK"});
+    let ok = json!(["OK", null]);
+    let all = json!({"health": ok, "reflection": ok, "status": ok});
     assert_eq!(line(&mut may), all);
     may.wait().ok();
     let mut reach = host.command("ls");
@@ -158,10 +158,38 @@ fn every_service_refuses_who_may_not_control_the_daemon() {
     }
     let mut may_not = ask(NOBODYS);
     let none = ["health", "reflection", "status"]
-        .map(|name| (name.to_owned(), json!("PERMISSION_DENIED")));
+        .map(|name| (name.to_owned(), json!(["PERMISSION_DENIED", "1"])));
     let none = Value::Object(none.into_iter().collect());
     assert_eq!(line(&mut may_not), none);
     may_not.wait().ok();
+}
+
+/// What the gRPC library answers by itself carries the runtime's code too; and case G01 with `grpc.default_authority` set.
+#[test]
+fn g01_calls_that_reach_no_method_and_any_authority() {
+    let host = Host::with_daemon();
+    let mut client = Running::start(python(&host, "wrong.py"));
+    let ends = json!({
+        "undecodable": ["INTERNAL", "2"],
+        "too_large": ["OUT_OF_RANGE", "2"],
+        "no_method": ["UNIMPLEMENTED", "1"],
+        "no_service": ["UNIMPLEMENTED", "1"],
+        "compressed": ["UNIMPLEMENTED", "1"],
+        "no_health": ["NOT_FOUND", "3"],
+    });
+    assert_eq!(line(&mut client), ends);
+    let ends = line(&mut client);
+    let ends = ends.as_object().unwrap();
+    assert_eq!(ends.len(), 12);
+    for (name, end) in ends {
+        if name.is_empty() {
+            // As the documents say.
+            assert_ne!(end[0], "OK", "an empty name is no longer refused");
+        } else {
+            assert_eq!(end, &json!(["OK", "OK"]), "{name}");
+        }
+    }
+    client.wait().ok();
 }
 
 #[test]

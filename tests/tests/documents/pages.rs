@@ -51,7 +51,9 @@ fn follow(name: &str, host: &Host) {
     checkout.prepare(&mut shell);
     if name != INSTALLS {
         let search = std::env::var("PATH").unwrap();
-        shell.env("PATH", format!("{}:{search}", checkout.built().display()));
+        let (built, clients) = (checkout.built(), workspace.join("target/clients/bin"));
+        let path = format!("{}:{}:{search}", built.display(), clients.display());
+        shell.env("PATH", path);
     }
     shell
         .env("HOME", host.path(""))

@@ -23,12 +23,16 @@ impl Client {
             .enable_all()
             .build()
             .unwrap();
-        let endpoint = Endpoint::from_shared(format!("unix://{}", socket.display())).unwrap();
-        let channel = runtime.block_on(endpoint.connect()).unwrap();
         Self {
-            rpc: TraceControlClient::new(channel),
+            rpc: TraceControlClient::new(Self::channel(&runtime, socket)),
             runtime,
         }
+    }
+
+    /// A connection to the daemon at `socket`.
+    pub(crate) fn channel(runtime: &Runtime, socket: &Path) -> Channel {
+        let endpoint = Endpoint::from_shared(format!("unix://{}", socket.display())).unwrap();
+        runtime.block_on(endpoint.connect()).unwrap()
     }
 
     pub(crate) fn start(&mut self, request: v1::StartRequest) -> Result<v1::StartResponse, Status> {
