@@ -19,6 +19,7 @@ mod signals;
 mod split;
 mod start_stop;
 mod strings;
+mod summary;
 mod terminal;
 mod tool;
 mod usage;

@@ -10,9 +10,11 @@
 //!
 //! A span of type `generic` whose first word is a string's id is shown under that string.
 
+mod account;
 mod activity;
 mod report;
 mod text;
+mod warnings;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,9 +27,10 @@ use nrt_trace_proto::v1::{
     Producer, ProducerAccount, Records, RingAccount, TracePart, trace_part::Part,
 };
 
+pub use self::account::Totals;
 use self::activity::{Activity, Load, Slow, Slowest};
 pub use self::report::{
-    DurationStats, HostReport, IdleReport, ProcessReport, Report, RingReport, SlowReport, Totals,
+    DurationStats, HostReport, IdleReport, ProcessReport, Report, RingReport, SlowReport,
     TypeReport,
 };
 use crate::recent::Recent;

@@ -2,10 +2,12 @@
 
 use hdrhistogram::Histogram;
 use nrt_trace_model::{Category, EventType};
-use nrt_trace_proto::v1::{ProducerState, RingAccount};
-use serde::{Serialize, Serializer};
+use nrt_trace_proto::v1::ProducerState;
+use serde::Serialize;
 
+use super::account::{Totals, each_key};
 use super::activity::{Activity, Load, Slow};
+use super::warnings::warnings;
 use super::{Process, Summary, TypeStats};
 
 /// The figures of a trace. As JSON its keys are those of the command line's other answers: a number of things is `…_count`, a
@@ -200,125 +202,6 @@ pub struct RingReport {
     pub durations: Option<DurationStats>,
     /// How busy the NeuronCore was, if it executed anything.
     pub idle: Option<IdleReport>,
-}
-
-/// What became of events. The field names are those of `RingAccount` in `trace.proto`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
-    /// Numbers claimed.
-    pub claimed: u64,
-    /// Reached the reader.
-    pub delivered: u64,
-    /// Never will.
-    pub lost: u64,
-    /// Looked for, not there yet.
-    pub pending: u64,
-    /// Not looked at yet.
-    pub unread: u64,
-    /// Cause: overwritten before they were read.
-    pub overwritten: u64,
-    /// Cause: another producer was writing the slot.
-    pub dropped_in_flight: u64,
-    /// Cause: a later lap had the slot.
-    pub dropped_lapped: u64,
-    /// Cause: the sequence number did not fit.
-    pub dropped_seq: u64,
-    /// Cause: given up on request.
-    pub abandoned: u64,
-    /// Passed by, and in no other number: only the process's own capture had asked for them.
-    pub skipped: u64,
-    /// Whether the split by cause is exact, and not only its sum.
-    pub exact: bool,
-}
-
-impl Totals {
-    fn of(account: &RingAccount) -> Self {
-        Self {
-            claimed: account.claimed,
-            delivered: account.delivered,
-            lost: account.lost,
-            pending: account.pending,
-            unread: account.unread,
-            overwritten: account.overwritten,
-            dropped_in_flight: account.dropped_in_flight,
-            dropped_lapped: account.dropped_lapped,
-            dropped_seq: account.dropped_seq,
-            abandoned: account.abandoned,
-            skipped: account.skipped,
-            exact: account.exact,
-        }
-    }
-
-    /// The sum over those of `rings` that are `wanted`; `None` if of one with events the trace says nothing.
-    fn over(rings: &[RingReport], wanted: impl Fn(&RingReport) -> bool) -> Option<Self> {
-        let mut sum = Self {
-            exact: true,
-            ..Self::default()
-        };
-        for ring in rings.iter().filter(|ring| wanted(ring)) {
-            match &ring.account {
-                Some(account) => sum.add(account),
-                None if ring.events > 0 => return None,
-                None => {}
-            }
-        }
-        Some(sum)
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.claimed += other.claimed;
-        self.delivered += other.delivered;
-        self.lost += other.lost;
-        self.pending += other.pending;
-        self.unread += other.unread;
-        self.overwritten += other.overwritten;
-        self.dropped_in_flight += other.dropped_in_flight;
-        self.dropped_lapped += other.dropped_lapped;
-        self.dropped_seq += other.dropped_seq;
-        self.abandoned += other.abandoned;
-        self.skipped += other.skipped;
-        self.exact &= other.exact;
-    }
-
-    /// Dropped by producers while they captured, whether or not the reader has passed them by.
-    const fn dropped_by_producers(&self) -> u64 {
-        self.dropped_in_flight + self.dropped_lapped + self.dropped_seq
-    }
-}
-
-/// [`Totals`] among the keys of what it belongs to, each of them null where nothing is known.
-fn each_key<S: Serializer>(account: &Option<Totals>, serializer: S) -> Result<S::Ok, S::Error> {
-    #[derive(Serialize)]
-    struct Keys {
-        claimed: Option<u64>,
-        delivered: Option<u64>,
-        lost: Option<u64>,
-        pending: Option<u64>,
-        unread: Option<u64>,
-        overwritten: Option<u64>,
-        dropped_in_flight: Option<u64>,
-        dropped_lapped: Option<u64>,
-        dropped_seq: Option<u64>,
-        abandoned: Option<u64>,
-        skipped: Option<u64>,
-        exact: Option<bool>,
-    }
-    let of = |pick: fn(&Totals) -> u64| account.as_ref().map(pick);
-    let keys = Keys {
-        claimed: of(|t| t.claimed),
-        delivered: of(|t| t.delivered),
-        lost: of(|t| t.lost),
-        pending: of(|t| t.pending),
-        unread: of(|t| t.unread),
-        overwritten: of(|t| t.overwritten),
-        dropped_in_flight: of(|t| t.dropped_in_flight),
-        dropped_lapped: of(|t| t.dropped_lapped),
-        dropped_seq: of(|t| t.dropped_seq),
-        abandoned: of(|t| t.abandoned),
-        skipped: of(|t| t.skipped),
-        exact: account.as_ref().map(|t| t.exact),
-    };
-    keys.serialize(serializer)
 }
 
 impl Report {
@@ -524,75 +407,5 @@ const fn state_name(state: ProducerState) -> &'static str {
         ProducerState::Detached => "detached",
         ProducerState::Quarantined => "quarantined",
         ProducerState::Away => "away",
-    }
-}
-
-fn warnings(processes: &[ProcessReport], rings: &[RingReport]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    // Ring by ring: what producers dropped may still be pending, then it is not in `lost`.
-    let of_ring = |a: &Totals| {
-        a.lost
-            .saturating_sub(a.abandoned)
-            .max(a.dropped_by_producers())
-    };
-    let accounts = || rings.iter().filter_map(|ring| ring.account.as_ref());
-    let no_ring: u64 = processes.iter().map(|p| p.no_ring).sum();
-    let dropped = accounts().map(of_ring).sum::<u64>() + no_ring;
-    if dropped > 0 {
-        let stored: u64 = accounts().map(|a| a.delivered).sum();
-        let total = accounts().map(|a| a.claimed).sum::<u64>() + no_ring;
-        warnings.push(format!(
-            "Warning: {dropped} trace events were dropped during capture (stored {stored} out of {total} total events). \
-             Consider increasing buffer size, reducing trace duration, or filtering events."
-        ));
-    }
-    for p in processes {
-        let who = p.label();
-        let mut warn = |count: u64, text: &str| {
-            if count > 0 {
-                warnings.push(format!("Warning: {count} {text}"));
-            }
-        };
-        warn(
-            p.no_ring,
-            &format!(
-                "events of {who} were for NeuronCores that have no ring: set NEURON_RT_VISIBLE_CORES or NEURON_RT_NUM_CORES"
-            ),
-        );
-        warn(
-            p.nc_out_of_range,
-            &format!("events of {who} had an NC index of 256 or more and count for NC 0"),
-        );
-        warn(
-            p.strings_full,
-            &format!(
-                "names of {who} were longer than 64 KiB or found no room in its string table: their ids have no name"
-            ),
-        );
-        warn(
-            p.strings_refused,
-            &format!("names of {who} were refused: wrong id, not UTF-8, or out of bounds"),
-        );
-        if p.state == "quarantined" {
-            warnings.push(format!("Warning: {who} wrote impossible words into its rings: nothing more was read from it"));
-        } else if p.account.map_or(0, |a| a.claimed) + p.events + p.no_ring == 0 {
-            warnings.push(format!("Warning: {who} was attached but emitted no event"));
-        }
-    }
-    warnings
-}
-
-impl ProcessReport {
-    /// `process 4711 (name)`, or the producer's number where the host has no pid for it.
-    pub(super) fn label(&self) -> String {
-        let id = match self.process_id {
-            Some(pid) => format!("process {pid}"),
-            None => format!("producer {}", self.producer_id),
-        };
-        if self.name.is_empty() {
-            id
-        } else {
-            format!("{id} ({})", self.name)
-        }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::report::{Report, RingReport, Totals};
+use super::account::Totals;
+use super::report::{Report, RingReport};
 use crate::printable::printable;
 
 impl Report {
