@@ -62,6 +62,10 @@ pub(crate) trait Link {
     fn pause(&mut self, time: Duration) -> bool;
     /// What belongs to run `run` now, and the number of that state; `None` if it is still `seen`.
     fn look(&mut self, run: u64, seen: u64) -> Result<Option<(u64, FetchJob)>, RunError>;
+    /// What the run let go since the last look.
+    fn parted(&mut self) -> Vec<ProducerJob>;
+    /// Holds nothing of that until the next look.
+    fn let_go(&mut self);
     /// Tells of words that can't be.
     fn quarantine(&mut self, producer: u32, impossible: Impossible);
     /// Counts what was delivered and lost.
@@ -118,7 +122,9 @@ pub(crate) fn run(
         if !behind && !following.link.pause(ROUND.saturating_sub(began.elapsed())) {
             return Err(Stopped::ClientGone);
         }
-        match following.link.look(run, seen) {
+        let looked = following.link.look(run, seen);
+        following.take_parted()?;
+        match looked {
             Ok(Some((now, job))) => {
                 seen = now;
                 following.take(job)?;
@@ -185,6 +191,7 @@ impl<L: Link> Following<'_, L> {
             Err(Untaken::Full(part)) => *part,
         };
         self.rings.values_mut().for_each(Followed::let_go);
+        self.link.let_go();
         let sent = self.link.offer(part, None);
         sent.map_err(|_| Stopped::ClientGone)
     }
@@ -206,6 +213,18 @@ impl<L: Link> Following<'_, L> {
         }
         let missing = self.rings.iter_mut().filter(|(key, _)| !here.contains(key));
         missing.for_each(|(_, ring)| ring.release());
+        Ok(())
+    }
+
+    /// Takes over what the run had, and has no more. What it has is taken over after that, or was before: then these are not
+    /// among it, and are released.
+    fn take_parted(&mut self) -> Result<(), Stopped> {
+        for producer in self.link.parted() {
+            if producer.selected {
+                self.take_rings(&producer, &mut BTreeSet::new());
+                self.tell_of(producer)?;
+            }
+        }
         Ok(())
     }
 

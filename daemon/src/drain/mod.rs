@@ -7,6 +7,7 @@
 //! | `fetch` | a whole fetch, in its own thread |
 //! | `follow` | a subscription: a run's rings read all the while |
 //! | `followed` | one ring of a subscription |
+//! | `parting` | what a run let go between two looks of a subscription |
 //! | `slot` | the one fetch of a run: under way, delivered, given up |
 //! | `correlations` | what earlier events said about executions |
 //! | `account` | accounts as messages |
@@ -21,6 +22,7 @@ pub(crate) mod correlations;
 pub(crate) mod fetch;
 pub(crate) mod follow;
 pub(crate) mod followed;
+pub(crate) mod parting;
 pub(crate) mod ring;
 pub(crate) mod segment;
 pub(crate) mod slot;

@@ -77,6 +77,7 @@ impl Registry {
             counted: Tally::default(),
             before,
             fetch: None,
+            followers: Vec::new(),
             asked: Instant::now(),
             own: None,
         };
@@ -138,6 +139,10 @@ impl Registry {
         members
             .into_iter()
             .for_each(|member| self.part_from_joined(member, id));
+        let members: Vec<u32> = self.runs[at].shares.keys().copied().collect();
+        members
+            .into_iter()
+            .for_each(|member| self.leave_to_followers(at, member));
         let mut run = self.runs.remove(at);
         run.stopped_ns.get_or_insert_with(realtime_ns);
         run.cancel_fetch();

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::config::Config;
 use crate::drain::fetch::FetchJob;
+use crate::drain::parting::Parting;
 use crate::pulse::Pulse;
 use crate::run::error::RunError;
 use crate::run::request::{FetchSpec, FilterSpec, StartSpec};
@@ -60,8 +61,8 @@ pub(crate) enum Command {
     Snapshot(FetchSpec, Reply<FetchJob>),
     /// What a subscriber reads, if it is not what it has `seen`.
     Follow {
-        /// What it wants.
-        spec: Arc<FetchSpec>,
+        /// What it wants, and where it finds what goes before it looks.
+        parting: Arc<Parting>,
         /// The run that it follows, once it does.
         run: Option<u64>,
         /// The number of the state that it knows.

@@ -1,6 +1,6 @@
 //! Fetch and commit, and letting go of what was consumed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use nrt_trace_proto::v1;
@@ -8,9 +8,11 @@ use nrt_trace_ring::step;
 
 use super::Registry;
 use crate::drain::fetch::{FetchJob, ProducerJob};
+use crate::drain::parting::Parting;
 use crate::drain::slot::FetchSlot;
 use crate::run::error::RunError;
 use crate::run::request::FetchSpec;
+use crate::run::share::Share;
 use crate::run::{Run, scope_name};
 
 impl Registry {
@@ -44,16 +46,22 @@ impl Registry {
     /// its filters name may be still to come.
     pub(super) fn look(
         &mut self,
-        spec: &FetchSpec,
+        parting: &Arc<Parting>,
         run: Option<u64>,
         seen: Option<u64>,
     ) -> Result<Option<(u64, FetchJob)>, RunError> {
+        let spec = &*parting.spec;
         let at = self.position_of(&spec.token)?;
         if run.is_some_and(|run| run != self.runs[at].id) {
             let scope = scope_name(&spec.token);
             return Err(RunError::NoRun { scope });
         }
         self.runs[at].asked = Instant::now();
+        if seen.is_none() {
+            let followers = &mut self.runs[at].followers;
+            followers.retain(|other| other.strong_count() > 0);
+            followers.push(Arc::downgrade(parting));
+        }
         if self.changed {
             self.revision += 1; // what is not written down yet
         }
@@ -74,25 +82,9 @@ impl Registry {
     /// All that a fetch of the run at `at` reads, and the slot for what it takes.
     fn job(&mut self, at: usize, spec: &FetchSpec) -> (Arc<FetchSlot>, FetchJob) {
         let run = &self.runs[at];
-        let mut producers = Vec::new();
-        for (id, share) in &run.shares {
-            let Some(producer) = self.producers.get(id) else {
-                continue;
-            };
-            let selected =
-                spec.pids.is_empty() || producer.pid().is_some_and(|pid| spec.pids.contains(&pid));
-            let info = producer.message(Some((run, share)));
-            let wanted = |nc| spec.cores.passes(&producer.visible, nc);
-            producers.push(ProducerJob {
-                info,
-                selected,
-                names: producer.names.clone(),
-                parts: run
-                    .parts_of(*id)
-                    .map(|part| part.job(*id, wanted))
-                    .collect(),
-            });
-        }
+        let producers = (run.shares.keys())
+            .filter_map(|id| self.producer_job(run, *id, spec))
+            .collect();
         let (slot, lease) = FetchSlot::begin(self.next.fetch);
         self.next.fetch += 1;
         let job = FetchJob {
@@ -108,6 +100,32 @@ impl Registry {
             names: self.names.clone(),
         };
         (slot, job)
+    }
+
+    /// What a reader needs of a producer in a run.
+    fn producer_job(&self, run: &Run, id: u32, spec: &FetchSpec) -> Option<ProducerJob> {
+        let (share, producer) = (run.shares.get(&id)?, self.producers.get(&id)?);
+        let selected =
+            spec.pids.is_empty() || producer.pid().is_some_and(|pid| spec.pids.contains(&pid));
+        let wanted = |nc| spec.cores.passes(&producer.visible, nc);
+        Some(ProducerJob {
+            info: producer.message(Some((run, share))),
+            selected,
+            names: producer.names.clone(),
+            parts: (run.parts_of(id))
+                .map(|part| part.job(id, wanted))
+                .collect(),
+        })
+    }
+
+    /// Leaves to the subscribers of the run at `at` what a producer has in it, which goes now: they may not have seen it.
+    pub(super) fn leave_to_followers(&self, at: usize, id: u32) {
+        let run = &self.runs[at];
+        for parting in run.followers.iter().filter_map(Weak::upgrade) {
+            if let Some(job) = self.producer_job(run, id, &parting.spec) {
+                parting.leave(job);
+            }
+        }
     }
 
     /// A filter that fits nothing of a run that has something is a mistake, and not an empty answer.
@@ -185,6 +203,13 @@ impl Registry {
 
     /// Frees a producer's rings in a run if they are of no more use.
     pub(super) fn let_go(&mut self, run: u64, producer: u32) {
+        let Some(at) = self.runs.iter().position(|other| other.id == run) else {
+            return;
+        };
+        let goes = |part: &Share| part.segment().is_some() && part.is_done();
+        if self.runs[at].parts_of(producer).any(goes) {
+            self.leave_to_followers(at, producer);
+        }
         let Some(run) = self.run_mut(run) else {
             return;
         };

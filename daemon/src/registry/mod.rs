@@ -361,11 +361,11 @@ impl Registry {
             Command::Fetch(spec, reply) => drop(reply.send(self.begin_fetch(&spec))),
             Command::Snapshot(spec, reply) => drop(reply.send(self.begin_snapshot(&spec))),
             Command::Follow {
-                spec,
+                parting,
                 run,
                 seen,
                 reply,
-            } => drop(reply.send(self.look(&spec, run, seen))),
+            } => drop(reply.send(self.look(&parting, run, seen))),
             Command::Commit(fetch_id, reply) => drop(reply.send(self.commit(fetch_id))),
             Command::Status(reply) => {
                 self.write_what_is_told();

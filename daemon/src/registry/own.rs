@@ -91,6 +91,7 @@ impl Registry {
             counted: Tally::default(),
             before: Tally::default(),
             fetch: None,
+            followers: Vec::new(),
             asked: Instant::now(),
             own: Some(Own {
                 producer: id,

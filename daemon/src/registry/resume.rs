@@ -438,6 +438,7 @@ fn run_of(record: &RunRecord) -> Option<Run> {
         counted: Tally::restored(record.counted.as_ref()),
         before: Tally::restored(record.before.as_ref()),
         fetch: None,
+        followers: Vec::new(),
         asked: Instant::now(),
         own: None,
     })

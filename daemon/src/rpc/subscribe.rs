@@ -11,19 +11,20 @@ use tokio::sync::mpsc::error::SendTimeoutError;
 
 use super::status;
 use super::stream::Item;
-use crate::drain::fetch::FetchJob;
+use crate::drain::fetch::{FetchJob, ProducerJob};
 use crate::drain::follow::{self, Link, Stopped, Untaken, Wish};
+use crate::drain::parting::Parting;
 use crate::metrics::{Calls, Seat};
 use crate::registry::command::{Command, Handle};
 use crate::run::error::RunError;
-use crate::run::request::{FetchSpec, SubscribeSpec};
+use crate::run::request::SubscribeSpec;
 
 /// A subscriber's thread, before it runs.
 #[derive(Debug)]
 pub(super) struct Subscriber {
     handle: Handle,
     calls: Calls,
-    rings: Arc<FetchSpec>,
+    parting: Arc<Parting>,
     wish: Wish,
     first: (u64, FetchJob),
     /// Counts it for as long as it lives.
@@ -39,10 +40,10 @@ impl Subscriber {
     ) -> Result<Self, RunError> {
         let seat = calls.subscribe().map_err(RunError::Subscribers)?;
         let SubscribeSpec { rings, wish } = spec;
-        let rings = Arc::new(rings);
+        let parting = Parting::new(Arc::new(rings));
         let first = handle
             .ask(|reply| Command::Follow {
-                spec: rings.clone(),
+                parting: parting.clone(),
                 run: None,
                 seen: None,
                 reply,
@@ -53,7 +54,7 @@ impl Subscriber {
             first: first.ok_or(RunError::Busy)?,
             handle,
             calls,
-            rings,
+            parting,
             wish,
             _seat: seat,
         })
@@ -61,12 +62,12 @@ impl Subscriber {
 
     /// Reads into `parts` until the run or the client ends.
     pub(super) fn feed(self, parts: &mpsc::Sender<Item>, runtime: tokio::runtime::Handle) {
-        let strings_from = self.rings.strings_from;
+        let strings_from = self.parting.spec.strings_from;
         let mut link = Stream {
             parts,
             runtime,
             handle: self.handle,
-            rings: self.rings,
+            parting: self.parting,
             calls: self.calls,
         };
         let ended = follow::run(&mut link, self.wish, strings_from, self.first);
@@ -81,7 +82,7 @@ struct Stream<'a> {
     parts: &'a mpsc::Sender<Item>,
     runtime: tokio::runtime::Handle,
     handle: Handle,
-    rings: Arc<FetchSpec>,
+    parting: Arc<Parting>,
     calls: Calls,
 }
 
@@ -107,11 +108,19 @@ impl Link for Stream<'_> {
 
     fn look(&mut self, run: u64, seen: u64) -> Result<Option<(u64, FetchJob)>, RunError> {
         self.handle.ask_blocking(|reply| Command::Follow {
-            spec: self.rings.clone(),
+            parting: self.parting.clone(),
             run: Some(run),
             seen: Some(seen),
             reply,
         })
+    }
+
+    fn parted(&mut self) -> Vec<ProducerJob> {
+        self.parting.take()
+    }
+
+    fn let_go(&mut self) {
+        self.parting.close();
     }
 
     fn quarantine(&mut self, producer: u32, impossible: Impossible) {

@@ -27,12 +27,13 @@ pub(crate) mod tally;
 pub(crate) use id::RunId;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use nrt_trace_proto::v1;
 
 use crate::drain::account::merged;
+use crate::drain::parting::Parting;
 use crate::drain::slot::FetchSlot;
 use error::RunError;
 use filter::{Filter, PastFilters};
@@ -81,6 +82,8 @@ pub(crate) struct Run {
     pub before: Tally,
     /// The last fetch.
     pub fetch: Option<Arc<FetchSlot>>,
+    /// Subscribers.
+    pub followers: Vec<Weak<Parting>>,
     /// When a client last asked for it.
     pub asked: Instant,
     /// Set when it is a process's own; then it has no token, and no client sees it.

@@ -168,6 +168,39 @@ fn processes_come_and_go() {
     assert_eq!(live.producers.len(), 2);
 }
 
+/// Processes that come, end, and are fetched and freed by somebody else as fast as that goes, most of them between two looks of
+/// the subscriber: all of each is seen.
+#[test]
+fn what_comes_and_goes_between_two_looks_is_seen() {
+    let mut host = Host::new();
+    host.start(host_run(64)).unwrap();
+    let mut live = Live::new(&host, subscription(SubscribeFrom::Now)).unwrap();
+    let pass = |host: &mut Host| {
+        let fake = Fake::attach(host, "brief");
+        fake.wait_heard::<Go>(1);
+        fake.emit_many(0, 3);
+        let id = fake.id;
+        fake.detach();
+        host.wait_state(id, ProducerState::Detached);
+        assert_eq!(host.consume().seqs(id, 0), [1, 2, 3]);
+        id
+    };
+    let mut ids: Vec<u32> = (0..10).map(|_| pass(&mut host)).collect();
+    live.until(&host, |live| {
+        ids.iter().all(|id| live.accounts.contains_key(&(*id, 0)))
+    });
+    // One that a new start takes away.
+    ids.push(pass(&mut host));
+    host.stop("", false).unwrap();
+    host.start(host_run(64)).unwrap();
+    live.finish(&host);
+    for id in ids {
+        assert_eq!(live.seqs(id, 0), [1, 2, 3]);
+        let account = live.accounts[&(id, 0)];
+        assert_eq!((account.claimed, account.delivered), (3, 3));
+    }
+}
+
 /// Nobody waits for a subscriber that does not read, and it learns to the event what it missed.
 #[test]
 fn a_slow_subscriber_costs_nobody_anything_but_itself() {
