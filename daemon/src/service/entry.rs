@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use super::log::error_mark;
 use super::run;
 use crate::config::{
     Checked, Command, CommandLine, ConfigError, DEFAULT_FILE, check_file, one_line, sample,
@@ -80,6 +81,6 @@ fn each_line(error: &ConfigError) -> ExitCode {
     reason = "the one line that a person who started it by hand needs"
 )]
 fn fail(error: &dyn Display, status: u8) -> ExitCode {
-    eprintln!("nrt-traced: {error}");
+    eprintln!("{}nrt-traced: {error}", error_mark());
     ExitCode::from(status)
 }

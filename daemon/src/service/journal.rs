@@ -1,4 +1,5 @@
-//! An event as the journal takes it: each value in a field by itself.
+//! An event as the journal takes it: each value in a field by itself, and all of them in its message too, which is what
+//! `journalctl` shows.
 //!
 //! The journal's own protocol: a datagram for each entry, of a line `NAME=value` for each field; where the value has several
 //! lines, its name, its length as eight bytes, and the value (systemd's "Native Journal Protocol").
@@ -42,8 +43,13 @@ impl<S: Subscriber> Layer<S> for Journal {
         if let Some(line) = metadata.line() {
             entry.field("CODE_LINE", &line.to_string());
         }
-        event.record(&mut entry);
-        self.0.push(entry.0);
+        let mut values = Values {
+            entry,
+            message: String::new(),
+            shown: String::new(),
+        };
+        event.record(&mut values);
+        self.0.push(values.finish());
     }
 }
 
@@ -75,10 +81,27 @@ impl Entry {
     }
 }
 
-impl Visit for Entry {
+/// What an event says, on its way into an entry.
+struct Values {
+    entry: Entry,
+    message: String,
+    /// ` name=value` of each.
+    shown: String,
+}
+
+impl Values {
+    fn finish(mut self) -> Vec<u8> {
+        let message = self.message + &self.shown;
+        self.entry.field("MESSAGE", &message);
+        self.entry.0
+    }
+}
+
+impl Visit for Values {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "message" {
-            return self.field("MESSAGE", value);
+            self.message.extend(value.chars().flat_map(printable));
+            return;
         }
         // Letters, digits and underscores are what a name may have.
         let letter = |c: char| match c.to_ascii_uppercase() {
@@ -89,7 +112,11 @@ impl Visit for Entry {
             .chars()
             .chain(field.name().chars().map(letter))
             .collect();
-        self.field(&name, value);
+        self.entry.field(&name, value);
+        self.shown.push(' ');
+        self.shown.push_str(field.name());
+        self.shown.push('=');
+        self.shown.extend(value.chars().flat_map(printable));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
@@ -98,6 +125,13 @@ impl Visit for Entry {
         let _ = write!(text, "{value:?}");
         self.record_str(field, &text);
     }
+}
+
+/// A control character as its escape: `journalctl` shows a message that has one as so many bytes of a blob.
+fn printable(c: char) -> impl Iterator<Item = char> {
+    let escaped = c.is_control().then(|| c.escape_default());
+    let plain = escaped.is_none().then_some(c);
+    escaped.into_iter().flatten().chain(plain)
 }
 
 #[cfg(test)]
@@ -110,5 +144,11 @@ mod tests {
         entry.field("A", "one");
         entry.field("B", "two\nlines");
         assert_eq!(entry.0, b"A=one\nB\n\x09\0\0\0\0\0\0\0two\nlines\n");
+    }
+
+    #[test]
+    fn a_control_character_is_shown_as_its_escape() {
+        let shown: String = "a\u{1b}[1m\nb".chars().flat_map(printable).collect();
+        assert_eq!(shown, "a\\u{1b}[1m\\nb");
     }
 }

@@ -16,6 +16,7 @@ use crate::config::LogLevel;
 
 /// Variable that says what the log holds, target by target; it overrides the settings.
 const OVERRIDE: &str = "RUST_LOG";
+
 /// The log of this process. Dropping it says what was left out last, and waits a moment for the last lines to be written.
 #[derive(Debug)]
 pub(super) struct Log {
@@ -104,6 +105,11 @@ where
         // No thread is to be had: better lines that may wait than none.
         Err(error) => (Box::new(lines.with_writer(io::stderr)), None, Some(error)),
     }
+}
+
+/// What a line at standard error begins with that is an error: where that leads to the journal, a priority by which it is found.
+pub(super) fn error_mark() -> &'static str {
+    if leads_to_journal() { "<3>" } else { "" }
 }
 
 /// Whether standard error is what the service manager connected with the journal: device and inode are told.

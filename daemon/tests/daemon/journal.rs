@@ -89,14 +89,18 @@ impl Daemon {
         fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Entries so far with this message.
+    /// Entries so far whose message begins so.
     fn entries(&mut self, message: &str) -> Vec<Entry> {
         let mut buffer = vec![0; 1 << 16];
         while let Ok(bytes) = self.ear.recv(&mut buffer) {
             self.heard.push(fields(&buffer[..bytes]));
         }
         let mut found = self.heard.clone();
-        found.retain(|entry| entry.get("MESSAGE").is_some_and(|said| said == message));
+        found.retain(|entry| {
+            entry
+                .get("MESSAGE")
+                .is_some_and(|said| said.starts_with(message))
+        });
         found
     }
 }
@@ -135,6 +139,15 @@ fn a_service_writes_fields_to_the_journal() {
             Some(value),
             "{entry:?}"
         );
+    }
+    // Who reads the journal without options sees the values too.
+    let message = &entry["MESSAGE"];
+    for part in [
+        format!(" pid={pid}"),
+        format!(" uid={uid}"),
+        " name=a-worker".to_owned(),
+    ] {
+        assert!(message.contains(&part), "{part}: {message}");
     }
     drop(fake);
     wait_for("its end", || {
