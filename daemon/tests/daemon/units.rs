@@ -7,10 +7,11 @@ use std::process::{Command, Output};
 
 /// Exposure that the service may have, by `systemd-analyze security`.
 const MOST_EXPOSED: f64 = 1.5;
-const UNITS: [&str; 3] = [
+const UNITS: [&str; 4] = [
     "nrt-traced.service",
     "nrt-traced-control.socket",
     "nrt-traced-producer.socket",
+    "nrt-traced-metrics.socket",
 ];
 
 fn folder() -> PathBuf {
