@@ -108,7 +108,11 @@ fn a_full_monitor_says_so_everywhere() {
     });
     let full = state();
     assert_eq!(
-        (&full["num_samples"], &full["max_samples"], &full["running"]),
+        (
+            &full["sample_count"],
+            &full["max_samples"],
+            &full["running"]
+        ),
         (&3.into(), &3.into(), &false.into())
     );
     let table = host.tracectl(&["host"]).ok().text();
