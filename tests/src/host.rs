@@ -311,6 +311,21 @@ impl Host {
         });
     }
 
+    /// The value of one of the daemon's metrics that has no labels.
+    ///
+    /// # Panics
+    ///
+    /// If there is none of this name.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> f64 {
+        let text = self.tracectl(&["metrics"]).ok().text();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let value = line.unwrap_or_else(|| panic!("no {name} in {text}"));
+        value.parse().expect("a number")
+    }
+
     /// What `status --format json` says.
     ///
     /// # Panics

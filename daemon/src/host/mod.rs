@@ -43,5 +43,5 @@ pub(crate) use c_program::CPrograms;
 pub(crate) use history::History;
 pub use history::Retention;
 pub(crate) use members::{Member, Members};
-pub(crate) use monitor::{HostError, HostMonitor, HostThread, Lease, Wish};
+pub(crate) use monitor::{Ever, HostError, HostMonitor, HostThread, Lease, Wish};
 pub(crate) use process::start_of;

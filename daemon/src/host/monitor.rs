@@ -85,6 +85,18 @@ struct State {
     next_seq: u64,
     missed: u64,
     bad_values: u64,
+    ever: Ever,
+}
+
+/// Counts that go on from one beginning to the next.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ever {
+    /// Ticks that happened.
+    pub ticks: u64,
+    /// Ticks that were due and did not happen.
+    pub missed: u64,
+    /// Values in the kernel's files that made no sense.
+    pub bad_values: u64,
 }
 
 impl State {
@@ -103,6 +115,9 @@ impl State {
         tick.seq = self.next_seq;
         self.next_seq += 1;
         self.missed += tick.missed;
+        self.ever.ticks += 1;
+        self.ever.missed += tick.missed;
+        self.ever.bad_values += bad_values.saturating_sub(self.bad_values);
         self.bad_values = bad_values;
         self.history.push(tick);
     }
@@ -142,6 +157,7 @@ impl HostThread {
             next_seq: 1,
             missed: 0,
             bad_values: 0,
+            ever: Ever::default(),
         };
         let monitor = HostMonitor(Arc::new(Shared {
             settings: Mutex::new(settings),
@@ -322,6 +338,11 @@ impl HostMonitor {
     /// What stays the same, once it has run.
     pub(crate) fn info(&self) -> Option<v1::HostInfo> {
         self.lock().info.clone()
+    }
+
+    /// What it has counted since the daemon started.
+    pub(crate) fn ever(&self) -> Ever {
+        self.lock().ever
     }
 
     /// Its state.

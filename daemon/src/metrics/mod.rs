@@ -25,6 +25,7 @@ use prometheus_client::registry::Registry;
 pub(crate) use calls::{Calls, Outcome, Seat};
 use table::{FAMILIES, Kind};
 
+use crate::host::Ever;
 use crate::registry::command::Totals;
 
 /// What the metrics are made from.
@@ -38,6 +39,8 @@ pub(crate) struct View {
     pub totals: Totals,
     /// The host monitor.
     pub host: v1::HostState,
+    /// What it has counted.
+    pub ticks: Ever,
     /// The calls so far.
     pub calls: Calls,
 }

@@ -50,7 +50,7 @@ const fn gauge(name: &'static str, help: &'static str, samples: fn(&View, Sink<'
 }
 
 /// The table. Sizes are bytes, times seconds.
-pub(super) const FAMILIES: [Family; 46] = [
+pub(super) const FAMILIES: [Family; 47] = [
     gauge(
         "nrt_trace_build_info",
         "1, with the daemon's version and that of its shared memory",
@@ -366,17 +366,24 @@ pub(super) const FAMILIES: [Family; 46] = [
         },
     ),
     counter(
+        "nrt_trace_host_sampled_ticks",
+        "Ticks of the host monitor that happened",
+        |view, sink| {
+            one(sink, number(view.ticks.ticks));
+        },
+    ),
+    counter(
         "nrt_trace_host_missed_ticks",
         "Ticks that were due and did not happen",
         |view, sink| {
-            one(sink, number(view.host.missed));
+            one(sink, number(view.ticks.missed));
         },
     ),
     counter(
         "nrt_trace_host_bad_values",
         "Values in the kernel's files that made no sense",
         |view, sink| {
-            one(sink, number(view.host.bad_values));
+            one(sink, number(view.ticks.bad_values));
         },
     ),
     gauge(

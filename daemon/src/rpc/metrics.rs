@@ -40,6 +40,7 @@ impl Source {
             producers,
             totals,
             host: self.host.state(),
+            ticks: self.host.ever(),
             calls: self.calls.clone(),
         };
         let failed = |error: std::fmt::Error| Status::internal(error.to_string());

@@ -228,6 +228,7 @@ fn a_full_disk_is_said_and_does_no_harm() {
     until("both to be counted", || {
         (host.status()["not_kept_count"] == 16000).then_some(())
     });
+    assert!((host.metric("nrt_trace_not_kept_total") - 16000.0).abs() < 0.5);
     let log = host.daemon_log();
     let said = log
         .lines()

@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
+use nrt_trace_tests::wait::until;
 use nrt_trace_tests::{Host, Running, run};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::ticks::Follow;
 
@@ -88,6 +91,38 @@ fn p02_nonsense_costs_its_own_field_and_one_line() {
         complaints[0].contains("host monitor: stat"),
         "{complaints:?}"
     );
+    assert!(fixture.host.metric("nrt_trace_host_bad_values_total") >= 4.0);
+}
+
+/// A daemon that is stopped misses ticks, and they are counted; the next beginning of the monitor takes nothing back.
+#[test]
+fn ticks_that_did_not_happen_are_counted() {
+    let _machine = crate::among_others();
+    let fixture = Fixture::start("cpu0 1 0 0 1\n");
+    let follow = Follow::start(&fixture.host);
+    let metric = |what: &str| {
+        fixture
+            .host
+            .metric(&format!("nrt_trace_host_{what}_ticks_total"))
+    };
+    until("some ticks", || (metric("sampled") >= 2.0).then_some(()));
+    let daemon = Pid::from_raw(fixture.host.daemon_pid().try_into().unwrap()).unwrap();
+    let stopped = Instant::now();
+    kill_process(daemon, Signal::STOP).unwrap();
+    // Three ticks are due in this time.
+    until("three ticks' time", || {
+        (stopped.elapsed() > Duration::from_millis(350)).then_some(())
+    });
+    kill_process(daemon, Signal::CONT).unwrap();
+    until("them to be counted", || {
+        (metric("missed") >= 2.0).then_some(())
+    });
+    let (sampled, missed) = (metric("sampled"), metric("missed"));
+    drop(follow);
+    let mut again = Follow::start(&fixture.host);
+    again.next();
+    assert!(metric("sampled") > sampled);
+    assert!(metric("missed") >= missed);
 }
 
 #[test]
