@@ -19,7 +19,9 @@ use crate::drain::segment::Segment;
 use crate::drain::slot::Consumed;
 pub(crate) use away::Away;
 
-/// Numbers left out between two sets of rings when a thread may still have been inside an emit.
+/// Numbers left out between two sets of rings when a thread may still have been inside an emit: it may claim one of the old
+/// ring after the new one's first number was chosen. A thread claims one at a time, and 4,096 have a place of their own in the
+/// library's table; so no number of an NC stands for two events.
 const DOUBT: u64 = 4096;
 
 /// Who may write the rings.
@@ -65,7 +67,8 @@ pub(crate) struct Share {
     settled: Vec<v1::RingAccount>,
     /// Events without a ring, as counted when the memory went.
     unplaced: [u64; 2],
-    /// Where the numbers of rings whose memory is gone ended.
+    /// By NC, the number after the last one of rings whose memory is gone. An NC's numbers go on from ring to ring, so that
+    /// (producer, NC, number) names an event in the whole run.
     ends: BTreeMap<usize, u64>,
     /// It can have no rings in this run: that is not tried again.
     pub barred: bool,
