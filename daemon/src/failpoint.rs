@@ -25,3 +25,15 @@ pub(crate) fn at(place: &str) {
 #[cfg(not(feature = "failpoints"))]
 #[inline(always)]
 pub(crate) const fn at(_place: &str) {}
+
+/// Whether this variable is the one that this build looks at.
+#[cfg(feature = "failpoints")]
+pub(crate) fn is_variable(variable: &str) -> bool {
+    variable == VARIABLE
+}
+
+/// Whether this variable is one that this build looks at: there is none.
+#[cfg(not(feature = "failpoints"))]
+pub(crate) const fn is_variable(_variable: &str) -> bool {
+    false
+}

@@ -67,7 +67,7 @@ pub(super) fn variable_of(name: &str) -> String {
 /// The key that a variable would stand for, if it looks like one of the daemon's and is none.
 ///
 /// A container in which a Kubernetes service is called `nrt-traced` has variables that say where that is, under the same
-/// prefix: nobody wrote those. The last is of builds for tests.
+/// prefix: nobody wrote those.
 pub(super) fn unknown_variable(variable: &str) -> Option<String> {
     let rest = variable.strip_prefix(PREFIX)?;
     let of_service = |rest: &str| {
@@ -80,7 +80,7 @@ pub(super) fn unknown_variable(variable: &str) -> Option<String> {
     };
     let key = rest.to_lowercase();
     let known = find(&key).is_some_and(|key| key.variable() == variable);
-    let foreign = of_service(rest) || rest == "FAILPOINTS";
+    let foreign = of_service(rest) || crate::failpoint::is_variable(variable);
     (!known && !foreign).then_some(key)
 }
 
