@@ -203,8 +203,9 @@ fn plain(line: &str) -> String {
             }
             continue;
         }
-        // A run's id.
-        if word.len() == 16 && word.bytes().all(|b| b.is_ascii_hexdigit()) {
+        // A run's id, or a day.
+        let is_id = word.len() == 16 && word.bytes().all(|b| b.is_ascii_hexdigit());
+        if is_id || is_day(word) {
             words.push("#".to_owned());
             continue;
         }
@@ -225,6 +226,12 @@ fn plain(line: &str) -> String {
         }
     }
     words.join(" ")
+}
+
+/// Whether a word is a day, as 2026-11-30.
+fn is_day(word: &str) -> bool {
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    word.len() == 10 && word.split('-').map(str::len).eq([4, 2, 2]) && word.split('-').all(digits)
 }
 
 #[cfg(test)]
@@ -277,6 +284,11 @@ mod tests {
         assert!(agree("took 1.2 ms, 3 events", "took 980 us, 4,000 events"));
         assert!(agree("a   1   -2 (3)", "a 100 55 (7)"));
         assert!(!agree("a 1 b", "a 1 c"));
+        assert!(agree(
+            "on 2026-11-30 15:37:51.580 UTC",
+            "on 2027-01-02 00:00:00.1 UTC"
+        ));
+        assert!(!agree("on 2026-11-30", "on 2026-11"));
         assert!(!agree("worker-3 1", "worker-4 1"));
         assert!(agree("\"pid\": 12,\n", "\"pid\": 4711,\n"));
     }
