@@ -9,6 +9,7 @@ use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal};
 use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::signals::EndSignal;
 use crate::error::{Failure, reason};
@@ -32,6 +33,9 @@ const WAIT_MS: &str = "2000";
 #[derive(Debug)]
 pub(crate) struct Recorded {
     child: Child,
+    /// Keeps the kernel from throwing statuses away, which it does for whoever ignores SIGCHLD, as some job runners have
+    /// their children do.
+    _statuses: tokio::signal::unix::Signal,
     name: String,
     /// Its status, once it has ended.
     ended: Option<ExitStatus>,
@@ -58,9 +62,11 @@ impl Recorded {
         if std::env::var_os("NRT_TRACE_WAIT_MS").is_none() {
             spawn.env("NRT_TRACE_WAIT_MS", WAIT_MS);
         }
+        let statuses = signal(SignalKind::child())?;
         match spawn.spawn() {
             Ok(child) => Ok(Self {
                 child,
+                _statuses: statuses,
                 name,
                 ended: None,
             }),
@@ -83,8 +89,9 @@ impl Recorded {
         if let Some(status) = self.ended {
             return status;
         }
-        // It fails only if someone else took the status: then nothing is known but that it ended.
-        let status = self.child.wait().await.unwrap_or_default();
+        // It fails only if someone else took the status: then nothing is known but that it ended, which is no success.
+        let unknown = |_| ExitStatus::from_raw(1 << 8);
+        let status = self.child.wait().await.unwrap_or_else(unknown);
         self.ended = Some(status);
         status
     }

@@ -89,6 +89,27 @@ fn a_signal_that_is_ignored_stays_so_for_the_command_too() {
     assert!(!ended.stderr.contains("leaving"), "{ended:?}");
 }
 
+/// Who ignores SIGCHLD, as some job runners do, has the kernel throw the statuses of its children away.
+#[test]
+fn a_command_that_failed_is_told_where_sigchld_is_ignored() {
+    for (script, status) in [("exit 5", 5), ("kill -KILL $$", 137)] {
+        let place = Place::new();
+        let mut record = Command::new("env");
+        record.args(["--default-signal=HUP,INT,TERM", "--ignore-signal=CHLD"]);
+        record.env("XDG_RUNTIME_DIR", place.folder.path());
+        record.args([PROGRAM, "--socket"]);
+        record.arg(place.path("control.sock"));
+        record.args(["record", "-o"]).arg(place.path("t.json"));
+        record.args(["--", "sh", "-c", script]);
+        let record = (record.stdin(Stdio::null()).stdout(Stdio::piped()))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let ended = wait(record);
+        assert_eq!(ended.status, Some(status), "{ended:?}");
+    }
+}
+
 #[test]
 fn a_signal_is_passed_on_and_the_commands_answer_counts() {
     let place = Place::new();

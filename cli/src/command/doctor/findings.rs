@@ -230,7 +230,7 @@ fn attaching(seen: &Seen<'_>, found: &mut Vec<Finding>) {
             "no process is attached",
             format!(
                 "start a program that is linked with libnrt_trace; it must find {socket} (NRT_TRACE_PRODUCER_SOCKET, in a \
-                 container a mount of its folder). NRT_TRACE_LOG=warn makes it say what keeps it"
+                 container a mount of its folder). NRT_TRACE_LOG=debug makes it say what keeps it"
             ),
         ));
     }
