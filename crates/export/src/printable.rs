@@ -15,9 +15,17 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Controls; ends of lines and paragraphs; embeddings, overrides and isolates of the direction of writing.
+/// Controls; ends of lines and paragraphs; marks, embeddings, overrides and isolates of the direction of writing; what has no
+/// width, so that two names look alike (spaces, joiners, tags).
 fn steers(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+    c.is_control()
+        || matches!(c,
+            '\u{61C}'
+            | '\u{200B}'..='\u{200F}'
+            | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{FEFF}'
+            | '\u{E0000}'..='\u{E007F}')
 }
 
 #[cfg(test)]
@@ -28,6 +36,10 @@ mod tests {
     fn a_name_cannot_steer_the_terminal() {
         assert_eq!(printable("a\x1b[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(printable("\u{202E}x\u{9b}"), "\\u{202e}x\\u{9b}");
+        assert_eq!(
+            printable("r\u{200F}a\u{61C}\u{FEFF}"),
+            "r\\u{200f}a\\u{61c}\\u{feff}"
+        );
         assert_eq!(printable("é 日本"), "é 日本");
     }
 }

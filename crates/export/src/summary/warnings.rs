@@ -48,7 +48,9 @@ pub(super) fn warnings(processes: &[ProcessReport], rings: &[RingReport]) -> Vec
         );
         warn(
             p.strings_refused,
-            &format!("names of {who} were refused: wrong id, not UTF-8, or out of bounds"),
+            &format!(
+                "names of {who} were refused: what the daemon keeps of its user's names, or of all, was used up (names_budget_bytes_per_uid, names_budget_bytes), or they were no names (wrong id, not UTF-8, out of bounds)"
+            ),
         );
         if p.state == "quarantined" {
             warnings.push(format!("Warning: {who} wrote impossible words into its rings: nothing more was read from it"));
