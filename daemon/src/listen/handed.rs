@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use nrt_trace_shm::adopt::{self, Adopted};
@@ -86,11 +86,15 @@ impl Listening {
     /// Writes down where the sockets are: their paths are those that they were bound with, whatever the settings say.
     pub(crate) fn place(&self, config: &mut Config) {
         let default = Config::default();
+        let is_other = |setting: &Path, path: &Path| {
+            let file = |path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+            setting != path && (file(setting).is_none() || file(setting) != file(path))
+        };
         let place = |adopted: &Option<Adopted>, key, setting: &mut PathBuf, default: &Path| {
             let Some(path) = adopted.as_ref().and_then(|one| one.path.clone()) else {
                 return;
             };
-            if *setting != path && setting != default {
+            if is_other(setting, &path) && setting != default {
                 tracing::warn!(
                     key,
                     setting = %setting.display(),

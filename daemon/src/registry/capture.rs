@@ -115,6 +115,7 @@ impl Registry {
             return Err(RunError::AlreadyCapturing { scope, seconds });
         }
         let (id, unread) = (old.id, old.unread());
+        let given_up = |tally: &Tally| tally.lost[Cause::Abandoned as usize];
         if spec.keep && unread > 0 {
             return Err(RunError::Unread { scope, unread });
         }
@@ -125,8 +126,13 @@ impl Registry {
                 "a new start of {scope} gives up the unread events of the last run"
             );
         }
+        // Not all that is unread is given up now: of a ring that went round more was lost before.
+        let already = self.run_mut(id).map_or(0, |old| {
+            old.count();
+            given_up(&old.before).saturating_add(given_up(&old.tally()))
+        });
         let before = self.drop_run(id);
-        Ok((unread, before))
+        Ok((given_up(&before).saturating_sub(already), before))
     }
 
     /// Lets a run go with all that it holds; the answer is what became of the events of its scope.

@@ -17,7 +17,7 @@ use nrt_trace_shm::clock::anchor;
 use nrt_trace_shm::manager::Manager;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::{Change, Flags, Settings};
+use crate::config::{Change, Flags, LogLevel, Settings};
 use crate::daemon::{Daemon, Running};
 use crate::listen::StartError;
 use crate::state::FromManager;
@@ -97,17 +97,20 @@ fn reload(flags: &Flags, settings: &mut Settings, running: &Running, log: &Log) 
     }
     *settings = settings.reloaded(&new);
     let config = settings.config();
-    log.set_level(config.log_level);
     if let Err(error) = running.reconfigure(config) {
+        log.set_level(config.log_level);
         tracing::warn!("settings stay as they are: {error}");
         return;
     }
+    // Whoever had it read again sees what came of that, with few lines wanted before or from now on.
+    log.set_level(LogLevel::Info);
     for Change { key, old, new } in &changes.taken {
         tracing::info!(key, old, new, "changed");
     }
     if changes.taken.is_empty() && changes.left.is_empty() {
         tracing::info!("settings read again: nothing changed");
     }
+    log.set_level(config.log_level);
 }
 
 /// What the daemon has open itself, and spares for its clients.

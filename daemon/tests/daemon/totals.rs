@@ -149,7 +149,7 @@ fn what_is_given_up_is_told_with_its_cause() {
     fake.emit_many(0, 10);
     host.stop("", false).unwrap();
     assert_eq!(watch.look(&mut host), ([80, 0, 0, 10], [6, 0, 64, 0, 0]));
-    host.start(host_run(64)).unwrap();
+    assert_eq!(host.start(host_run(64)).unwrap().abandoned, 10);
     assert_eq!(watch.look(&mut host), ([80, 0, 0, 0], [6, 0, 74, 0, 0]));
     assert!((watch.scope("recorded_total", "token=\"\"") - 80.0).abs() < 0.5);
     // By a fetch that discards.
@@ -161,6 +161,17 @@ fn what_is_given_up_is_told_with_its_cause() {
     };
     host.fetch(discard).unwrap();
     assert_eq!(watch.look(&mut host), ([85, 0, 0, 0], [6, 0, 79, 0, 0]));
+}
+
+/// A ring that went round unread: a new start gives up what could still be had, and no more.
+#[test]
+fn a_new_start_gives_up_what_was_not_lost_before() {
+    let (mut host, mut watch) = (Host::new(), Watch::default());
+    host.start(host_run(64)).unwrap();
+    attach(&host, "x").emit_many(0, 1000);
+    host.stop("", false).unwrap();
+    assert_eq!(host.start(host_run(64)).unwrap().abandoned, 64);
+    assert_eq!(watch.look(&mut host), ([1000, 0, 0, 0], [936, 0, 64, 0, 0]));
 }
 
 /// Two runs of tokens beside the host's: each has its own counters, and all of them are in the sum.
