@@ -8,6 +8,11 @@ impl Share {
     /// Counts what became of its events so far. A fetch that is not committed may have read `taken` of them: what a ring has
     /// overwritten meanwhile may be among these.
     pub(crate) fn count(&mut self, taken: u64) {
+        self.count_unplaced();
+        self.count_rings(taken);
+    }
+
+    fn count_unplaced(&mut self) {
         if !self.quarantined {
             let now = self.segment.as_ref().map_or([0; 2], |s| s.unplaced());
             let places = self.counted.unplaced.iter_mut().zip(now);
@@ -15,7 +20,6 @@ impl Share {
                 *place = now.saturating_add(before).max(*place);
             }
         }
-        self.count_rings(taken);
     }
 
     fn count_rings(&mut self, taken: u64) -> Vec<Account> {
@@ -41,7 +45,7 @@ impl Share {
 
     /// Counts what became of the events of rings whose memory goes now.
     pub(crate) fn count_last_of_rings(&mut self) {
-        self.count(0);
+        self.count_unplaced();
         let accounts = self.count_rings(0);
         for (ring, account) in self.rings.iter_mut().zip(&accounts) {
             ring.counted.close_ring(account);
