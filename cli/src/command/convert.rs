@@ -57,9 +57,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<ExitCode, Failure> {
     }
     if filter.any() && tally.events() == 0 && trace.spool.events() > 0 {
         tell::warning(format!(
-            "0 of {} fit the filter; {}",
+            "0 of {} fit the filter: {}",
             human::events(trace.spool.events()),
-            filter.seen()
+            filter.misfit()
         ));
     }
     trace.ended()?;

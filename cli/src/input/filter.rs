@@ -11,15 +11,13 @@ use nrt_trace_model::filter::{TypeSet, parse_types};
 use nrt_trace_proto::v1::trace_part::Part;
 use nrt_trace_proto::v1::{Correlation, Correlations, Records, SyncPoint, TracePart};
 
+use super::found::Found;
 use crate::cli::FilterArgs;
 use crate::error::Failure;
 use crate::values::When;
 
 /// Bytes of a packed record.
 const RECORD_BYTES: usize = 112;
-
-/// Types that are named to somebody whose filter fits none.
-const SHOWN: usize = 16;
 
 /// Where a record's words begin.
 const TYPE: usize = 0;
@@ -38,13 +36,21 @@ pub(crate) struct Filter {
     /// When capturing began, ns.
     started: Option<u64>,
     producers: HashMap<u32, (Option<i32>, Vec<u32>)>,
-    /// Types of the records that came, whether they stay or not.
-    seen: BTreeSet<u32>,
+    found: Found,
 }
 
 impl Filter {
     /// What the arguments say.
     pub(crate) fn new(args: &FilterArgs) -> Result<Self, Failure> {
+        let never = match (args.after, args.before) {
+            (Some(When::Absolute(after)), Some(When::Absolute(before)))
+            | (Some(When::Since(after)), Some(When::Since(before))) => after >= before,
+            _ => false,
+        };
+        if never {
+            let text = "no event can fit: the time of --after is to be before that of --before";
+            return Err(Failure::Usage(text.to_owned()));
+        }
         let types = match &args.events {
             None => None,
             Some(terms) if terms.0.is_empty() => None, // `all`
@@ -62,7 +68,7 @@ impl Filter {
             before: args.before,
             started: None,
             producers: HashMap::new(),
-            seen: BTreeSet::new(),
+            found: Found::default(),
         })
     }
 
@@ -75,18 +81,15 @@ impl Filter {
             || self.before.is_some()
     }
 
-    /// What the trace has, for somebody whose filter left all of it out.
-    pub(crate) fn seen(&self) -> String {
-        let mut types: Vec<String> = (self.seen.iter().take(SHOWN))
-            .map(|value| match EventType::from_value(*value) {
-                Some(kind) => kind.name().to_owned(),
-                None => format!("unknown ({value})"),
-            })
-            .collect();
-        if self.seen.len() > SHOWN {
-            types.push(format!("and {} more", self.seen.len() - SHOWN));
-        }
-        format!("the trace has the types {}", types.join(", "))
+    /// Which filter left everything out, and what it could have fitted.
+    pub(crate) fn misfit(&self) -> String {
+        let set = [
+            !self.processes.is_empty(),
+            self.cores.is_some(),
+            self.types.is_some(),
+            self.after.is_some() || self.before.is_some(),
+        ];
+        self.found.misfit(set, self.started)
     }
 
     /// What stays of a part: nothing, itself, or what an event told and the rest of the events.
@@ -112,18 +115,26 @@ impl Filter {
         Ok(if stays { vec![part] } else { Vec::new() })
     }
 
+    fn pid(&self, producer_id: u32) -> Option<i32> {
+        self.producers.get(&producer_id).and_then(|known| known.0)
+    }
+
     fn has_process(&self, producer_id: u32) -> bool {
-        let pid = self.producers.get(&producer_id).and_then(|known| known.0);
+        let pid = self.pid(producer_id);
         self.processes.is_empty() || pid.is_some_and(|pid| self.processes.contains(&pid))
     }
 
-    /// By host cores where they are known, else by the process's own.
-    fn has_ring(&self, producer_id: u32, nc: u32) -> bool {
+    /// The host's core where it is known, else the process's own.
+    fn core(&self, producer_id: u32, nc: u32) -> u32 {
         let known = self.producers.get(&producer_id);
         let host = usize::try_from(nc)
             .ok()
             .and_then(|at| known.and_then(|known| known.1.get(at)));
-        let core = host.copied().unwrap_or(nc);
+        host.copied().unwrap_or(nc)
+    }
+
+    fn has_ring(&self, producer_id: u32, nc: u32) -> bool {
+        let core = self.core(producer_id, nc);
         let has = self
             .cores
             .as_ref()
@@ -150,19 +161,27 @@ impl Filter {
     fn records(&mut self, records: &Records) -> Result<Vec<TracePart>, Failure> {
         let (producer_id, nc_idx) = (records.producer_id, records.nc_idx);
         let all = records.packed.as_chunks::<RECORD_BYTES>().0;
-        self.seen
-            .extend(all.iter().map(|record| u32_at(record, TYPE)));
+        if !all.is_empty() {
+            self.found.process(self.pid(producer_id));
+            if self.has_process(producer_id) {
+                self.found.core(self.core(producer_id, nc_idx));
+            }
+        }
         if !self.has_ring(producer_id, nc_idx) {
             return Ok(Vec::new());
         }
         let mut packed = Vec::with_capacity(records.packed.len());
         let mut entries = Vec::new();
         for record in all {
-            let kind = u32_at(record, TYPE);
+            let (kind, time) = (u32_at(record, TYPE), u64_at(record, TIME));
+            self.found.kind(kind);
             let wanted = self.types.is_none_or(|types| {
                 EventType::from_value(kind).is_some_and(|kind| types.contains(kind))
             });
-            if wanted && self.in_time(u64_at(record, TIME))? {
+            if wanted {
+                self.found.time(time);
+            }
+            if wanted && self.in_time(time)? {
                 packed.extend_from_slice(record);
                 continue;
             }

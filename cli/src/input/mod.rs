@@ -4,6 +4,7 @@
 //! first: a trace is put in order by going over it twice.
 
 pub(crate) mod filter;
+mod found;
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};

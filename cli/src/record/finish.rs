@@ -7,9 +7,10 @@ use nrt_trace_export::{NativeError, Spool, Summary};
 
 use super::growing::GrowingFile;
 use super::ticks::HostFile;
-use crate::error::Failure;
+use crate::error::{Failure, reason};
 use crate::output::census::Census;
 use crate::output::document::Document;
+use crate::output::human;
 use crate::output::progress::Progress;
 use crate::output::tally::Tally;
 use crate::output::target::Target;
@@ -26,11 +27,12 @@ pub(crate) struct Written {
 }
 
 /// Writes the trace to its place, and takes the growing file away. If the trace can't be written that file stays, and
-/// the failure says where it is.
+/// the failure says where it is; `recorded` are its events, to be told if even that is not possible.
 pub(crate) fn finish(
     mut growing: GrowingFile,
     target: &Target,
     host: Option<&Path>,
+    recorded: u64,
     progress: &mut Progress,
 ) -> Result<Written, Failure> {
     match write(&mut growing, target, host, progress) {
@@ -38,14 +40,31 @@ pub(crate) fn finish(
             growing.remove();
             Ok(written)
         }
-        Err(Failure::Failed(text)) => match growing.path() {
-            Some(part) => Err(Failure::Failed(format!(
-                "{text}; what was recorded is in {} (native format)",
-                part.display()
-            ))),
-            None => Err(Failure::Failed(text)),
-        },
+        Err(Failure::Failed(text)) => {
+            let rest = what_is_left(&growing, recorded);
+            Err(Failure::Failed(format!("{text}; {rest}")))
+        }
         Err(other) => Err(other),
+    }
+}
+
+/// Where the recording is that did not become a trace.
+fn what_is_left(growing: &GrowingFile, recorded: u64) -> String {
+    let saved = match growing.path() {
+        Some(part) => Ok(part.to_owned()),
+        None => growing.save(),
+    };
+    match saved {
+        Ok(place) => format!(
+            "what was recorded is in {} (native format)",
+            place.display()
+        ),
+        Err(error) => format!(
+            "{} are lost: they can't be kept in {} either: {}",
+            human::events(recorded),
+            std::env::temp_dir().display(),
+            reason(&error)
+        ),
     }
 }
 

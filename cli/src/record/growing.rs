@@ -131,6 +131,21 @@ impl GrowingFile {
         open().map_err(|error| self.failed(&error))
     }
 
+    /// Gives one that has no name a name of its own in the temporary folder, because there will be no trace. It was
+    /// opened so that nobody could ever name it: it is copied.
+    pub(crate) fn save(&self) -> io::Result<PathBuf> {
+        let mut file = self.file.try_clone()?;
+        file.rewind()?;
+        let mut named = tempfile::Builder::new()
+            .prefix("nrt-trace-")
+            .suffix(".nrtt")
+            .tempfile()?;
+        io::copy(&mut file, named.as_file_mut())?;
+        named.as_file().sync_all()?;
+        let (_file, path) = named.keep().map_err(|refused| refused.error)?;
+        Ok(path)
+    }
+
     /// Takes it away, once the trace is there.
     pub(crate) fn remove(mut self) {
         self.stays = false;

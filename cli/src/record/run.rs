@@ -391,7 +391,8 @@ impl Recording<'_> {
         }
         self.ticks.close();
         let growing = self.collector.into_growing();
-        let written = target.map(|target| finish(growing, target, host_file, &mut self.progress));
+        let written =
+            target.map(|target| finish(growing, target, host_file, got.events, &mut self.progress));
         self.progress.clear();
         let command = match &mut self.child {
             Some(child) => {

@@ -256,18 +256,53 @@ fn chrome_events_are_strict_json_with_every_span() {
 #[test]
 fn a_filter_that_fits_nothing_is_told_with_what_there_is() {
     let folder = Folder::new();
-    for filter in [["--events", "nrt_load"], ["--nc", "200"]] {
-        let ended = folder.run("t.nrtt", "none.json", &filter);
+    let fits_none: [(&[&str], &str); 5] = [
+        (
+            &["--events", "nrt_load"],
+            "--events fits none of them; they are of the types nrt_execute, ",
+        ),
+        (
+            &["--nc", "200"],
+            "--nc fits none of them; they are on nc 2-5",
+        ),
+        (
+            &["--process", "999999999"],
+            "--process fits none of them; they are of the processes ",
+        ),
+        (
+            &["--after", "+1h", "--nc", "2"],
+            "--after and --before fit none of those that --nc leaves; they are from +",
+        ),
+        (
+            &["--nc", "2", "--events", "nrt_load"],
+            "--events fits none of those that --nc leaves; they are of the types nrt_execute, ",
+        ),
+    ];
+    for (filter, words) in fits_none {
+        let ended = folder.run("t.nrtt", "none.json", filter);
         assert_eq!(ended.status, Some(0), "{ended:?}");
-        let words =
-            "Warning: 0 of 640 events fit the filter; the trace has the types nrt_execute, ";
-        assert!(ended.stderr.contains(words), "{ended:?}");
+        let words = format!("Warning: 0 of 640 events fit the filter: {words}");
+        assert!(ended.stderr.contains(&words), "{ended:?}");
     }
     for filter in [["--events", "all"], ["--nc", "all"], ["--after", "+0s"]] {
         let ended = folder.run("t.nrtt", "all.json", &filter);
         assert!(!ended.stderr.contains("fit the filter"), "{ended:?}");
         let all = fs::read(folder.path("all.json")).unwrap();
         assert_eq!(events(&all).len(), 640, "{filter:?}");
+    }
+}
+
+/// It is said before anything is read: there is no such input.
+#[test]
+fn a_time_that_ends_before_it_begins_is_a_wrong_argument() {
+    let folder = Folder::new();
+    for (after, before) in [("+5s", "+1s"), ("+1s", "+1s"), ("7", "6")] {
+        let ended = folder.run(
+            "no-such.nrtt",
+            "none.json",
+            &["--after", after, "--before", before],
+        );
+        ended.one_line(2, &["the time of --after is to be before that of --before"]);
     }
 }
 

@@ -337,6 +337,69 @@ fn a_summary_that_cannot_be_written_is_no_failure_of_the_command() {
     }
 }
 
+/// The events are consumed by then: a trace that can't be written where it is wanted is kept elsewhere.
+#[test]
+fn l03_a_full_disk_behind_standard_output_leaves_what_was_recorded() {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    for (output, to) in [
+        ("-", "json"),
+        ("-", "csv"),
+        ("-", "nrtt"),
+        ("/dev/full", "json"),
+    ] {
+        let place = Place::new();
+        let rest = place.path("rest");
+        fs::create_dir(&rest).unwrap();
+        let pump = [
+            "--to",
+            to,
+            "--",
+            PROGRAM,
+            "demo-pump",
+            "--rate",
+            "1000",
+            "--threads",
+            "1",
+        ];
+        let mut record = place.record(output.as_ref(), &pump);
+        let record = record.env("TMPDIR", &rest).stdout(full());
+        let child = record.stderr(Stdio::piped()).spawn().unwrap();
+        let said = child.wait_with_output().unwrap();
+        let (status, said) = (said.status.code(), String::from_utf8(said.stderr).unwrap());
+        let kept = fs::read_dir(&rest).unwrap().next();
+        let kept = kept.unwrap_or_else(|| panic!("nothing is kept: {said}"));
+        let kept = kept.unwrap().path();
+        let words = format!(
+            "No space left on device; what was recorded is in {} (native format)",
+            kept.display()
+        );
+        assert!(
+            status == Some(1) && said.contains(&words),
+            "{status:?} {said}"
+        );
+        let json = place.path("kept.json");
+        let mut convert = tool();
+        let converted = finish(convert.arg("convert").arg(&kept).arg("-o").arg(&json));
+        assert_eq!((converted.status, events(&json)), (Some(0), 1000));
+    }
+}
+
+#[test]
+fn l03_what_can_be_kept_nowhere_is_told_as_lost() {
+    let place = Place::new();
+    let rest = place.path("rest");
+    fs::create_dir(&rest).unwrap();
+    let script = format!("'{PROGRAM}' demo-pump --rate 1000 --threads 1; rmdir \"$TMPDIR\"");
+    let mut record = place.record("/dev/full".as_ref(), &["--", "sh", "-c", &script]);
+    let ended = finish(record.env("TMPDIR", &rest));
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    let words = format!(
+        "cannot write /dev/full: No space left on device; 1,000 events are lost: they can't be kept in {} either: ",
+        rest.display()
+    );
+    assert!(ended.stderr.contains(&words), "{ended:?}");
+}
+
 /// Events that came are in the trace once, however their fetch ended.
 fn what_came_is_kept(write: impl FnOnce(&mut Script), words: &str) {
     let fake = Fake::start(|script| {
