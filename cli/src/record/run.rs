@@ -1,4 +1,8 @@
-//! One recording, from start to stop.
+//! One recording, from start to stop: beginning, and following the command. [`away`] is what happens while there is no
+//! daemon, [`end`] what happens after the command.
+
+mod away;
+mod end;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,14 +13,13 @@ use nrt_trace_proto::v1;
 use nrt_trace_proto::v1::trace_part::Part;
 use tokio::time::Instant;
 
-use super::absence::{Absence, LOOK, PATIENCE, Seen};
+use super::absence::{Absence, LOOK, PATIENCE};
 use super::child::{Environment, Recorded};
 use super::collect::Collector;
-use super::finish::finish;
 use super::host::Host;
 use super::signals::{EndSignal, Signals};
 use super::ticks::HostTicks;
-use super::{Destination, HostPlan, Outcome, Plan, survivors};
+use super::{Destination, HostPlan, Outcome, Plan};
 use crate::client::Client;
 use crate::command::start_request;
 use crate::error::Failure;
@@ -29,11 +32,8 @@ use crate::output::{human, tell};
 /// waiting goes on.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Fetches after the end that bring nothing, before what is still pending is given up.
-const LAST_TRIES: u32 = 100;
-
-/// Pause between two of those.
-const LAST_PAUSE: Duration = Duration::from_millis(10);
+/// Pause before another fetch where one brought nothing, and somebody waits for it.
+const SHORT_PAUSE: Duration = Duration::from_millis(10);
 
 /// A recording under way.
 struct Recording<'a> {
@@ -128,8 +128,8 @@ impl Recording<'_> {
         let token = self.token.clone();
         let folder = host.folder().map(Path::to_owned);
         self.signals.last_act().set(Some(Box::new(move || {
-            end_run(&socket, &token);
-            remove(folder.as_deref());
+            end::end_run(&socket, &token);
+            end::remove(folder.as_deref());
         })));
     }
 
@@ -201,7 +201,7 @@ impl Recording<'_> {
         let next = match self.collector.fetch().await {
             Ok(fetched) => begun + fetched.wait,
             // Somebody else reads this run; its fetch is over in a moment.
-            Err(Failure::Busy(_)) => begun + LAST_PAUSE,
+            Err(Failure::Busy(_)) => begun + SHORT_PAUSE,
             Err(failure) => {
                 self.lose_daemon_or_fail(failure);
                 begun
@@ -213,220 +213,11 @@ impl Recording<'_> {
         next
     }
 
-    /// Ends the run. That somebody else has ended it already is fine.
-    async fn stop(&mut self, discard: bool, host: &Host) {
-        let request = v1::StopRequest {
-            token: self.token.clone(),
-            discard,
-        };
-        while self.failure.is_none() && self.await_daemon().await {
-            match self.control.stop(request.clone()).await {
-                Err(failure @ Failure::Gone(_)) => self.lose_daemon_or_fail(failure),
-                _done_or_ended_already => break,
-            }
-        }
-        self.stopped = true;
-        // The next run of this scope may be somebody else's.
-        let folder = host.folder().map(Path::to_owned);
-        self.signals
-            .last_act()
-            .set(Some(Box::new(move || remove(folder.as_deref()))));
-    }
-
-    /// Fetches what is left of a run that has ended.
-    async fn collect_rest(&mut self) {
-        let mut empty = 0;
-        let all_back = Instant::now() + self.patience.unwrap_or_default();
-        while self.failure.is_none() && empty < LAST_TRIES {
-            if !self.await_daemon().await {
-                return;
-            }
-            match self.collector.fetch().await {
-                Ok(fetched) if fetched.run_ended => return,
-                // Processes that have not come back to the next daemon are not waited for by somebody who wants to leave.
-                Ok(fetched)
-                    if fetched.events > 0
-                        || fetched.away > 0
-                            && self.signal.is_none()
-                            && Instant::now() < all_back =>
-                {
-                    empty = 0;
-                    tokio::time::sleep(LAST_PAUSE).await;
-                }
-                Ok(_) => {
-                    empty += 1;
-                    tokio::time::sleep(LAST_PAUSE).await;
-                }
-                Err(Failure::Busy(why)) => {
-                    empty += 1;
-                    if empty == LAST_TRIES {
-                        self.fail(Failure::Failed(why)); // what is left is not here
-                    }
-                    tokio::time::sleep(LAST_PAUSE).await;
-                }
-                Err(failure) => self.lose_daemon_or_fail(failure),
-            }
-        }
-    }
-
-    /// Says who goes on without being recorded. While the command itself still runs, that is what [`tell_wait`] says.
-    async fn tell_survivors(&mut self) {
-        let over = (self.child.as_ref()).is_some_and(|child| child.ended().is_some());
-        if !over || self.failure.is_some() {
-            return;
-        }
-        // A daemon that does not answer any more has told of all that the trace has.
-        let producers = self.control.producers(Some(self.token.clone())).await;
-        if let Some(said) = survivors::warning(&producers.unwrap_or_default()) {
-            self.progress.clear();
-            tell::warning(said);
-        }
-    }
-
-    /// The daemon is not there any more: it is waited for. Anything else ends the recording.
-    fn lose_daemon_or_fail(&mut self, failure: Failure) {
-        match (failure, self.patience) {
-            (Failure::Gone(why), Some(patience)) => {
-                self.progress.clear();
-                tell::note(format_args!(
-                    "{why}; waiting up to {} for the next one, which goes on with the run",
-                    human::span(patience)
-                ));
-                let mut absence = Absence::new(patience);
-                if self.signal.is_some() {
-                    absence.shorten(GRACE);
-                }
-                self.absence = Some(absence);
-            }
-            (failure, _) => self.fail(failure),
-        }
-    }
-
-    /// Waits for a daemon, if there is none; false if none came.
-    async fn await_daemon(&mut self) -> bool {
-        while self.absence.is_some() && self.failure.is_none() {
-            tokio::select! {
-                biased;
-                signal = self.signals.first(), if self.signal.is_none() => {
-                    self.signal = Some(signal);
-                    if let Some(child) = &self.child {
-                        child.pass_on(signal);
-                    }
-                    if let Some(absence) = &mut self.absence {
-                        absence.shorten(GRACE);
-                    }
-                }
-                () = tokio::time::sleep(LOOK) => self.look_for_daemon().await,
-            }
-        }
-        self.absence.is_none() && self.failure.is_none()
-    }
-
-    /// Looks once for a daemon, and goes on with it.
-    async fn look_for_daemon(&mut self) {
-        let Some(absence) = &self.absence else { return };
-        let since = absence.since;
-        let seen = absence
-            .look(self.control.socket(), self.run_id, !self.stopped)
-            .await;
-        let (client, run) = match seen {
-            Ok(Seen::Absent) => {
-                let got = self.collector.got();
-                return self.progress.waiting(since.elapsed(), got.events);
-            }
-            Ok(Seen::Back(found)) => *found,
-            Err(failure) => {
-                self.absence = None;
-                return self.fail(failure);
-            }
-        };
-        self.absence = None;
-        self.progress.clear();
-        tell::note(format!(
-            "the daemon is back after {}",
-            human::span(since.elapsed())
-        ));
-        self.control = client.clone();
-        self.ticks.resume(&client, self.host_plan.as_ref()).await;
-        if let Err(failure) = self.collector.resume(client, run.as_ref()) {
-            self.fail(failure);
-        }
-    }
-
     /// Nothing more can be recorded. The command goes on.
     fn fail(&mut self, failure: Failure) {
         self.progress.clear();
         tell::error(&format_args!("{failure}; nothing more is recorded"));
         self.failure = Some(failure);
-    }
-
-    /// Turns the growing file into the trace, and waits for a command that still runs.
-    async fn end(
-        mut self,
-        host: &Host,
-        target: Option<&Target>,
-        host_file: Option<&Path>,
-    ) -> Result<Outcome, Failure> {
-        let lasted = self.started.elapsed();
-        let daemon = self.control.status().await.unwrap_or_default();
-        if self.failure.is_some() && !host.is_embedded() {
-            self.progress.clear();
-            let scope = if self.token.is_empty() {
-                String::new()
-            } else {
-                format!(" --token {}", self.token)
-            };
-            tell::note(format!(
-                "what was not recorded may still be with the daemon, and its run may go on: nrt-tracectl stop{scope}; \
-                 nrt-tracectl fetch{scope} -o FILE"
-            ));
-        }
-        let (got, rate) = (self.collector.got(), self.collector.rate());
-        if got.elsewhere > 0 {
-            self.progress.clear();
-            tell::warning(format!(
-                "{} events of this run are not in the recording: somebody else fetched them",
-                human::count(got.elsewhere)
-            ));
-        }
-        self.ticks.close();
-        let growing = self.collector.into_growing();
-        let written =
-            target.map(|target| finish(growing, target, host_file, got.events, &mut self.progress));
-        self.progress.clear();
-        let command = match &mut self.child {
-            Some(child) => {
-                tell_wait(child, target);
-                Some(child.wait().await)
-            }
-            None => None,
-        };
-        Ok(Outcome {
-            written: match written.transpose() {
-                // The reader of standard output has seen enough; the command's end counts all the same.
-                Err(Failure::Closed) => None,
-                written => written?,
-            },
-            events: got.events,
-            lost: got.lost,
-            lasted,
-            rate,
-            daemon,
-            command,
-            signal: self.signal,
-            failure: self.failure,
-        })
-    }
-}
-
-/// Says what is being waited for, if that may take a while.
-fn tell_wait(child: &Recorded, target: Option<&Target>) {
-    if let (None, Some(pid), Some(target)) = (child.ended(), child.pid(), target) {
-        let name = printable(child.name());
-        tell::note(format!(
-            "the recording is over, its trace in {}; waiting for {name} (pid {pid}) to end, Ctrl-C to leave it alone",
-            target.name()
-        ));
     }
 }
 
@@ -480,32 +271,4 @@ fn random_token() -> String {
 
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Ends the run from outside the event loop, which may be busy.
-fn end_run(socket: &Path, token: &str) {
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    else {
-        return;
-    };
-    let stop = async {
-        let mut client = Client::connect(socket).await.ok()?;
-        let request = v1::StopRequest {
-            token: token.to_owned(),
-            discard: true,
-        };
-        client.stop(request).await.ok()
-    };
-    // A daemon that does not answer in this time keeps nobody from leaving.
-    let bounded = async { tokio::time::timeout(Duration::from_millis(500), stop).await };
-    let _unheard = runtime.block_on(bounded);
-}
-
-/// Removes the folder of an embedded daemon.
-fn remove(folder: Option<&Path>) {
-    if let Some(folder) = folder {
-        let _best_effort = std::fs::remove_dir_all(folder);
-    }
 }
