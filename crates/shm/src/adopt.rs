@@ -2,7 +2,7 @@
 //!
 //! The manager made them, so their files, modes and groups are its own: nothing here binds, locks or removes anything.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -21,6 +21,21 @@ pub struct Adopted {
     pub fd: OwnedFd,
     /// Its file, as whoever bound it named it; none if it has an abstract name.
     pub path: Option<PathBuf>,
+    /// Its abstract name, without the zero byte in front.
+    pub abstract_name: Option<OsString>,
+}
+
+impl Adopted {
+    /// How it is written where people read it: its path, or its abstract name behind an `@`.
+    #[must_use]
+    pub fn shown(&self) -> Option<PathBuf> {
+        let of_name = |name: &OsString| {
+            let mut shown = OsString::from("@");
+            shown.push(name);
+            PathBuf::from(shown)
+        };
+        (self.path.clone()).or_else(|| self.abstract_name.as_ref().map(of_name))
+    }
 }
 
 /// A descriptor that can't be the socket that its name stands for.
@@ -112,8 +127,15 @@ pub fn take(
     check_listening(&fd, kind).map_err(refused)?;
     // Whoever made it may have wanted to wait for connections; the threads here have others to serve.
     rustix::io::ioctl_fionbio(&fd, true).map_err(|errno| refused(Found::Unusable(errno)))?;
-    let path = path_of(&fd).map_err(|errno| refused(Found::Unusable(errno)))?;
-    Ok(Some(Adopted { fd, path }))
+    let address = rustix::net::getsockname(&fd).and_then(SocketAddrUnix::try_from);
+    let address = address.map_err(|errno| refused(Found::Unusable(errno)))?;
+    let path = address.path();
+    let abstract_name = address.abstract_name();
+    Ok(Some(Adopted {
+        fd,
+        path: path.map(|path| PathBuf::from(OsStr::from_bytes(path.to_bytes()))),
+        abstract_name: abstract_name.map(|name| OsStr::from_bytes(name).to_owned()),
+    }))
 }
 
 /// Takes the stream socket called `name`, which may be a unix socket or one of this machine's loopback addresses; of that,
@@ -149,13 +171,12 @@ pub fn take_local(
         return Err(refused(Found::Reachable(address.ip())));
     }
     rustix::io::ioctl_fionbio(&fd, true).map_err(unusable)?;
-    Ok(Some((Adopted { fd, path: None }, Some(address))))
-}
-
-fn path_of(fd: impl AsFd) -> Result<Option<PathBuf>, Errno> {
-    let address = SocketAddrUnix::try_from(rustix::net::getsockname(fd)?)?;
-    let path = address.path();
-    Ok(path.map(|path| PathBuf::from(OsStr::from_bytes(path.to_bytes()))))
+    let adopted = Adopted {
+        fd,
+        path: None,
+        abstract_name: None,
+    };
+    Ok(Some((adopted, Some(address))))
 }
 
 fn type_name(kind: SocketType) -> &'static str {

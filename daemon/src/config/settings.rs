@@ -1,6 +1,6 @@
 //! What flags, environment and file say together, and who said what.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::ops::Range;
@@ -42,29 +42,24 @@ pub(super) struct Sayings {
 impl Sayings {
     /// Adds what a file's text says.
     pub(super) fn add_file(&mut self, text: &str, path: Option<&Path>) {
-        let line_of = |span: &Range<usize>| line_of(text, span.start);
         let at = |line| Origin::File {
             path: path.map(Path::to_owned),
             line,
         };
-        let (table, errors) = DeTable::parse_recoverable(text);
-        let table = table.into_inner();
-        let mut broken = BTreeSet::new();
-        for error in errors {
-            let line = line_of(&error.span().unwrap_or(0..0));
-            // What comes behind the first mistake of a line is often its consequence.
-            if broken.insert(line) {
-                let problem = of_line(text, line, error.message());
-                let at = at(line);
-                self.wrong.push(Wrong { at, problem });
-            }
+        let Broken { rest, lines } = Broken::of(text);
+        for (line, said) in &lines {
+            let problem = of_line(text, *line, said);
+            let at = at(*line);
+            self.wrong.push(Wrong { at, problem });
         }
+        let line_of = |span: &Range<usize>| line_of(&rest, span.start);
+        let table = DeTable::parse_recoverable(&rest).0.into_inner();
         let mut entries: Vec<_> = table.into_iter().collect();
         entries.sort_by_key(|(name, _)| name.span().start);
         for (name, value) in entries {
             let line = line_of(&name.span());
             // Whatever was made of it is not what was meant.
-            if broken.contains(&line) {
+            if lines.contains_key(&line) {
                 continue;
             }
             let at = at(line);
@@ -96,13 +91,14 @@ impl Sayings {
                 }
             }
         }
-        for name in environment.keys().filter_map(|name| name.to_str()) {
-            let Some(key) = keys::unknown_variable(name) else {
+        // A name that is no text is none of a key; what can be read of it says whether it was meant as one.
+        for name in environment.keys().map(|name| name.to_string_lossy()) {
+            let Some(key) = keys::unknown_variable(&name) else {
                 continue;
             };
             let near = keys::near(&key).map(keys::variable_of);
             self.wrong.push(Wrong {
-                at: Origin::Environment(name.to_owned()),
+                at: Origin::Environment(name.into_owned()),
                 problem: Problem::UnknownVariable { near },
             });
         }
@@ -168,6 +164,45 @@ impl Sayings {
         budgets.ended_bytes = budgets.ended_bytes.min(budgets.memory_bytes);
         config.validate()?;
         Ok(Settings { config, origins })
+    }
+}
+
+/// Passes of [`Broken::of`], each of which takes at least one line out; more mistakes than that nobody reads.
+const PASSES: usize = 50;
+
+/// The lines of a text that are no TOML.
+struct Broken {
+    /// The text without them; each other line has its number still.
+    rest: String,
+    /// By number, and what the parser says of them.
+    lines: BTreeMap<usize, String>,
+}
+
+impl Broken {
+    /// The parser leaves out what comes behind some mistakes. So it gets the text again without the lines that it refused,
+    /// until it refuses no other.
+    fn of(text: &str) -> Self {
+        let mut broken = Self {
+            rest: text.to_owned(),
+            lines: BTreeMap::new(),
+        };
+        for _ in 0..PASSES {
+            let before = broken.lines.len();
+            for error in DeTable::parse_recoverable(&broken.rest).1 {
+                let line = line_of(&broken.rest, error.span().unwrap_or(0..0).start);
+                // What comes behind the first mistake of a line is often its consequence.
+                (broken.lines.entry(line)).or_insert_with(|| error.message().to_owned());
+            }
+            if broken.lines.len() == before {
+                break;
+            }
+            let kept = text.split_inclusive('\n').zip(1..).map(|(line, number)| {
+                let whole = !broken.lines.contains_key(&number);
+                if whole { line } else { "\n" }
+            });
+            broken.rest = kept.collect();
+        }
+        broken
     }
 }
 

@@ -1,4 +1,6 @@
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use super::*;
@@ -196,6 +198,56 @@ fn defects_are_told_in_the_order_of_the_lines() {
         assert!(line.contains(&format!("line {}: ", n + 1)), "{lines:?}");
     }
     assert!(lines[5].starts_with("NRT_TRACED_HOST"), "{lines:?}");
+}
+
+/// What is no TOML hides nothing that comes after it: neither another such line nor a value that is not allowed.
+#[test]
+fn a_bad_line_hides_no_later_mistake() {
+    for bad in [
+        "bar baz",
+        "host",
+        "host =",
+        "[x",
+        "max_producers = = 3",
+        "log_level = \"info",
+    ] {
+        let text = format!(
+            "default_cores = 8\n{bad}\nnonsense = 1\n{bad}\ndisarm_timeout_ms = 0\n\nhost_period_ms = 1\n"
+        );
+        let lines = settings(&text, &[], &Flags::default()).unwrap_err().lines();
+        let starts = [
+            "line 2: ",
+            "line 3: unknown key nonsense",
+            "line 4: ",
+            "line 5: disarm_timeout_ms is 0",
+            "line 7: host_period_ms is 1",
+        ];
+        assert_eq!(lines.len(), starts.len(), "{bad}: {lines:?}");
+        for (line, start) in lines.iter().zip(starts) {
+            assert!(line.contains(start), "{bad}: {start}: {lines:?}");
+        }
+    }
+}
+
+/// A name that is no text is one that somebody mistyped, too.
+#[test]
+fn a_variable_whose_name_is_no_text_is_told() {
+    let name = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
+    let environment =
+        [b"NRT_TRACED_HOST\xff".as_slice(), b"OTHER\xff"].map(|bytes| (name(bytes), "1".into()));
+    let flags = Flags {
+        config: Some("/dev/null".into()),
+        ..Flags::default()
+    };
+    let lines = flags
+        .settings_with(&environment.into())
+        .unwrap_err()
+        .lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(
+        lines[0].starts_with("NRT_TRACED_HOST\u{fffd} stands for no key"),
+        "{lines:?}"
+    );
 }
 
 /// The file that is looked at when none is named need not be there, for a check as for a start.

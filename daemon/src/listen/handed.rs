@@ -83,26 +83,18 @@ impl Listening {
         .collect()
     }
 
-    /// Writes down where the sockets are: their paths are those that they were bound with, whatever the settings say.
+    /// Writes down where the sockets are: their paths, or abstract names, are those that they were bound with, whatever the
+    /// settings say.
     pub(crate) fn place(&self, config: &mut Config) {
         let default = Config::default();
-        let is_other = |setting: &Path, path: &Path| {
-            let file = |path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
-            setting != path && (file(setting).is_none() || file(setting) != file(path))
-        };
         let place = |adopted: &Option<Adopted>, key, setting: &mut PathBuf, default: &Path| {
-            let Some(path) = adopted.as_ref().and_then(|one| one.path.clone()) else {
+            let Some(used) = adopted.as_ref().and_then(Adopted::shown) else {
                 return;
             };
-            if is_other(setting, &path) && setting != default {
-                tracing::warn!(
-                    key,
-                    setting = %setting.display(),
-                    used = %path.display(),
-                    "the service manager's socket is used, and not the one of the settings"
-                );
+            if setting != default {
+                tell_unused(key, setting, &used);
             }
-            *setting = path;
+            *setting = used;
         };
         place(
             &self.control,
@@ -115,6 +107,24 @@ impl Listening {
             "producer_socket",
             &mut config.producer_socket,
             &default.producer_socket,
+        );
+        if let (Some((adopted, address)), Some(setting)) = (&self.metrics, &config.metrics_socket) {
+            let address = address.map(|address| PathBuf::from(address.to_string()));
+            let used = address.or_else(|| adopted.shown()).unwrap_or_default();
+            tell_unused("metrics_socket", setting, &used);
+        }
+    }
+}
+
+/// Says that a socket of the settings is not the one that is used, if it is another one.
+fn tell_unused(key: &str, setting: &Path, used: &Path) {
+    let file = |path| fs::metadata(path).map(|meta| (meta.dev(), meta.ino())).ok();
+    if setting != used && (file(setting).is_none() || file(setting) != file(used)) {
+        tracing::warn!(
+            key,
+            setting = %setting.display(),
+            used = %used.display(),
+            "the service manager's socket is used, and not the one of the settings"
         );
     }
 }

@@ -206,3 +206,21 @@ fn a_missing_folder_is_made_if_its_parent_exists() {
     let message = open(&Config::embedded_in(&deep)).unwrap_err().to_string();
     assert!(message.contains(deep.to_str().unwrap()), "{message}");
 }
+
+/// A name that is no file is told as what it is, and not as the path of the settings.
+#[test]
+fn an_abstract_socket_is_told_by_its_name() {
+    use std::os::linux::net::SocketAddrExt;
+    let (_folder, mut config) = config();
+    let name = format!("nrt-trace-listen-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+    let fd = UnixListener::bind_addr(&address).unwrap().into();
+    let mut handed = vec![nrt_trace_shm::manager::Handed {
+        name: "control".to_owned(),
+        fd,
+    }];
+    let producer = config.producer_socket.clone();
+    Listening::take(&mut handed).unwrap().place(&mut config);
+    assert_eq!(config.control_socket, Path::new(&format!("@{name}")));
+    assert_eq!(config.producer_socket, producer);
+}

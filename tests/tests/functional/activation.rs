@@ -204,6 +204,34 @@ fn a_path_of_the_settings_that_is_not_used_is_told() {
     assert_eq!(host.stop_daemon(), Some(0));
 }
 
+/// As for the other two, where metrics are read: at a path, or at an address of this machine.
+#[test]
+fn a_metrics_socket_of_the_settings_that_is_not_used_is_told() {
+    for loopback in [false, true] {
+        let (mut host, manager) = listened_on();
+        let (metrics, used) = if loopback {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap().to_string();
+            (listener.into(), address)
+        } else {
+            let path = host.path("metrics.sock");
+            (control_socket(&path), path.display().to_string())
+        };
+        manager.plant("metrics", metrics);
+        let other = host.path("other.sock").display().to_string();
+        let settings = format!("metrics_socket = \"{other}\"\n");
+        fs::write(host.path("c.toml"), settings).unwrap();
+        manager.start_daemon(&mut host, &["--config", "c.toml"]);
+        let log = host.daemon_log();
+        let warning = log.lines().find(|line| line.contains("is used, and not"));
+        let warning = warning.unwrap_or_else(|| panic!("no warning: {log}"));
+        for part in ["metrics_socket", &other, &used] {
+            assert!(warning.contains(part), "{part}: {warning}");
+        }
+        assert_eq!(host.stop_daemon(), Some(0));
+    }
+}
+
 /// Two descriptors under one name can't both be the socket.
 #[test]
 fn two_sockets_of_one_name_are_refused() {
