@@ -30,7 +30,10 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, Ex
                         without_tip(&text, &format!("; if it is a value, join it: {joined}"))
                     }
                     None if record => without_tip(&text, "; the command to record goes after --"),
-                    None => text,
+                    None => match taken_for_options(&text, &error, &arguments) {
+                        Some(file) => without_tip(&text, &format!("; if it is a file: ./{file}")),
+                        None => text,
+                    },
                 };
             }
             if text.contains("'--socket <PATH>'") && empty_variable() {
@@ -64,6 +67,24 @@ fn taken_for_an_option(error: &clap::Error, arguments: &[OsString]) -> Option<St
     let (before, value) = (text(at - 1)?, text(at)?);
     let join = if before.starts_with("--") { "=" } else { "" };
     (takes_a_value(before) && value.starts_with('-')).then(|| format!("{before}{join}{value}"))
+}
+
+/// A whole argument of which clap names the first letter only, as if it were options, where a file may stand.
+fn taken_for_options<'a>(
+    text: &str,
+    error: &clap::Error,
+    arguments: &'a [OsString],
+) -> Option<&'a str> {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let mut all = arguments
+        .iter()
+        .skip(2)
+        .filter_map(|argument| argument.to_str());
+    let found = all.find(|argument| argument.starts_with(unknown.as_str()))?;
+    let cut = found.len() > unknown.len() && !unknown.starts_with("--");
+    (cut && text.contains("; tip: to pass ")).then_some(found)
 }
 
 /// Whether some command has this option, with a value.

@@ -142,6 +142,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_field_of_the_request_is_told_as_the_option() {
+        let refused = Failure::Failed("a run is going on; start without keep ends it".to_owned());
+        let told = in_options(refused).to_string();
+        assert_eq!(told, "a run is going on; start without --keep ends it");
+    }
+
+    #[test]
     fn each_fact_has_its_line() {
         let run = v1::Run {
             run_id: 0xAB,

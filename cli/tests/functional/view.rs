@@ -1,12 +1,12 @@
 //! A trace for the browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 
 use crate::convert::Folder;
-use crate::tool::tool;
+use crate::tool::{run, tool};
 
 fn ask(address: &str, request: &str) -> (String, Vec<u8>) {
     let mut stream = TcpStream::connect(address).unwrap();
@@ -78,4 +78,34 @@ fn a_trace_is_served_once_to_whoever_knows_the_link() {
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert!(TcpStream::connect(&address).is_err(), "served once");
     }
+}
+
+#[test]
+fn a_port_that_is_in_use_is_told_with_a_way_out() {
+    let folder = Folder::new();
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port().to_string();
+    let ended = run([
+        "view".as_ref(),
+        folder.path("t.nrtt").as_os_str(),
+        "--port".as_ref(),
+        port.as_ref(),
+    ]);
+    ended.one_line(
+        1,
+        &[
+            &format!("cannot listen on 127.0.0.1:{port}: Address already in use"),
+            "convert -o FILE.pftrace",
+        ],
+    );
+}
+
+/// A file whose name begins with a dash: clap would name its first letter, and as what it is not.
+#[test]
+fn a_file_that_looks_like_options_is_told_how_to_be_written() {
+    let ended = run(["summary", "-x.nrtt"]);
+    ended.one_line(
+        2,
+        &["unexpected argument '-x' found; if it is a file: ./-x.nrtt (try --help)"],
+    );
 }
