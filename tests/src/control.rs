@@ -314,6 +314,31 @@ impl Fetched {
         .collect()
     }
 
+    /// The account of a process by its pid, over all its attaches, with what the run has of those that were forgotten.
+    #[must_use]
+    pub fn sum(&self, pid: u32) -> v1::RingAccount {
+        let producer = |part: &Part| match part {
+            Part::Producer(p) if p.pid == Some(pid.cast_signed()) => Some(p.producer_id),
+            _ => None,
+        };
+        let ids: BTreeSet<u32> = self.parts().filter_map(producer).collect();
+        let account = |part: &Part| match part {
+            Part::Account(account) if ids.contains(&account.producer_id) => Some(*account),
+            Part::Begin(begin) => begin.run.as_ref()?.forgotten,
+            _ => None,
+        };
+        let add = |sum: v1::RingAccount, one: v1::RingAccount| v1::RingAccount {
+            claimed: sum.claimed + one.claimed,
+            delivered: sum.delivered + one.delivered,
+            lost: sum.lost + one.lost,
+            pending: sum.pending + one.pending,
+            unread: sum.unread + one.unread,
+            abandoned: sum.abandoned + one.abandoned,
+            ..sum
+        };
+        (self.parts().filter_map(account)).fold(v1::RingAccount::default(), add)
+    }
+
     /// All names that the daemon knows.
     #[must_use]
     pub fn names(&self) -> BTreeSet<&str> {

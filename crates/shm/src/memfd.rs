@@ -113,14 +113,14 @@ pub fn allocate(fd: impl AsFd, offset: u64, bytes: u64) -> Result<(), ShmError> 
         .map_err(ShmError::os("allocate memory for a segment"))
 }
 
-/// Gives the memory of the first `bytes` of the file back, whoever has it mapped; what is read there afterwards is zeros,
-/// and what is written takes memory of the writer's.
+/// Gives the memory of a range of the file back, whoever has it mapped; what is read there afterwards is zeros, and what is
+/// written takes memory of the writer's.
 ///
 /// # Errors
 /// The file is sealed against writing.
-pub fn give_back(fd: impl AsFd, bytes: u64) -> Result<(), ShmError> {
+pub fn give_back(fd: impl AsFd, offset: u64, bytes: u64) -> Result<(), ShmError> {
     let how = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
-    rustix::fs::fallocate(fd, how, 0, bytes)
+    rustix::fs::fallocate(fd, how, offset, bytes)
         .map_err(ShmError::os("give the memory of a segment back"))
 }
 
@@ -215,7 +215,7 @@ mod tests {
         allocate(&fd, 0, 1 << 20).unwrap();
         let theirs = ReadMapping::map(&fd, 1 << 20).unwrap();
         assert_eq!([99, 100, 101].map(|at| theirs.words()[at].get()), [0, 5, 6]);
-        give_back(&fd, 1 << 20).unwrap();
+        give_back(&fd, 0, 1 << 20).unwrap();
         assert_eq!(resident_bytes(&fd).unwrap(), 0);
         assert_eq!(theirs.words()[100].get(), 0);
     }

@@ -32,6 +32,17 @@ pub(crate) fn ring_account(
     }
 }
 
+/// The account of claims that came in a ring which nobody reads any more.
+pub(crate) fn late_account(producer_id: u32, nc: usize, events: u64) -> v1::RingAccount {
+    let account = Account {
+        claimed: events,
+        lost: events,
+        abandoned: events,
+        ..Account::default()
+    };
+    ring_account(producer_id, nc, &account, 0, true)
+}
+
 /// The accounts of rings that followed one another, summed: one for each producer and NC, in the order of the first.
 pub(crate) fn merged(accounts: impl Iterator<Item = v1::RingAccount>) -> Vec<v1::RingAccount> {
     let mut sums = BTreeMap::<(u32, u32), v1::RingAccount>::new();

@@ -8,6 +8,7 @@
 //! | `follow` | a subscription: a run's rings read all the while |
 //! | `followed` | one ring of a subscription |
 //! | `parting` | what a run let go between two looks of a subscription |
+//! | `heads` | the claim counters of rings whose other memory is given back |
 //! | `slot` | the one fetch of a run: under way, delivered, given up |
 //! | `correlations` | what earlier events said about executions |
 //! | `account` | accounts as messages |
@@ -22,6 +23,7 @@ pub(crate) mod correlations;
 pub(crate) mod fetch;
 pub(crate) mod follow;
 pub(crate) mod followed;
+pub(crate) mod heads;
 pub(crate) mod parting;
 pub(crate) mod ring;
 pub(crate) mod segment;

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use nrt_trace_abi::SEQ_MAX;
-use nrt_trace_abi::layout::{SegmentLayout, WORD_BYTES, ring, segment};
+use nrt_trace_abi::layout::{PAGE_BYTES, SegmentLayout, WORD_BYTES, ring, segment};
 use nrt_trace_ring::Reader;
 use nrt_trace_shm::control::ControlPage;
 use nrt_trace_shm::{ReadMapping, ReadWord, ShmError, memfd};
 
+use super::heads::Heads;
 use crate::state::FileId;
 
 /// Memory that a ring gets when it is made: all of the smallest ring, 1,024 events of a larger one.
@@ -50,6 +51,8 @@ pub(crate) struct Segment {
     allocated: Vec<AtomicU64>,
     /// Set when all of it has memory, or it is known why it can't.
     whole: OnceLock<Result<(), String>>,
+    /// Set when the first page of each ring is to stay where the rest is given back.
+    heads_stay: AtomicBool,
     /// Set when the memory goes.
     ends: Arc<OnceLock<Ends>>,
 }
@@ -126,6 +129,7 @@ impl Segment {
             firsts,
             allocated,
             whole: OnceLock::new(),
+            heads_stay: AtomicBool::new(false),
             ends: Arc::default(),
         };
         for (ring, nc) in segment.layout.ncs().enumerate() {
@@ -163,6 +167,7 @@ impl Segment {
             identity: memfd::identity(&fd).ok(),
             fd,
             whole: OnceLock::new(),
+            heads_stay: AtomicBool::new(false),
             ends: Arc::default(),
         })
     }
@@ -272,10 +277,29 @@ impl Segment {
     /// Gives the memory back, whoever has it mapped.
     pub(crate) fn give_back(&self) {
         self.note_ends();
+        // Relaxed: who set it then handed the segment over.
+        let given = if self.heads_stay.load(Ordering::Relaxed) {
+            let ring_bytes = self.layout.ring_words() as u64 * WORD_BYTES;
+            let rest = ring_bytes.saturating_sub(PAGE_BYTES);
+            let mut rings = self.layout.ncs().filter(|_| rest > 0);
+            rings.try_for_each(|nc| {
+                let first = self.layout.ring_word(nc).unwrap_or(0) as u64 * WORD_BYTES;
+                memfd::give_back(&self.fd, first + PAGE_BYTES, rest)
+            })
+        } else {
+            memfd::give_back(&self.fd, 0, self.layout.bytes())
+        };
         // It is sealed only against resizing, so that the kernel has no reason to refuse.
-        if let Err(error) = memfd::give_back(&self.fd, self.layout.bytes()) {
+        if let Err(error) = given {
             tracing::warn!("{error}");
         }
+    }
+
+    /// The claim counters, which stay readable when the memory is given back. All claims up to `known` are accounted for.
+    pub(crate) fn heads(&self, known: BTreeMap<usize, u64>) -> Result<Heads, ShmError> {
+        let map = ReadMapping::map(&self.fd, self.layout.bytes())?;
+        self.heads_stay.store(true, Ordering::Relaxed);
+        Ok(Heads::new(self.layout.clone(), map, known))
     }
 
     /// Where the rings' last counters are found when the memory has gone.
@@ -412,6 +436,24 @@ mod tests {
         emit(&segment, 1, 40_000);
         segment.allocate_ahead(u64::MAX).unwrap();
         assert!(segment.resident_bytes() >= ring::words(40_000) * 8 + AHEAD_BYTES);
+    }
+
+    /// What is given back of a ring leaves its claim counter, by which claims are found that come after the last look.
+    #[test]
+    fn claims_are_counted_in_memory_that_was_given_back() {
+        let segment = segment(1024, &[2, 7]);
+        emit(&segment, 2, 1500);
+        let all = segment.resident_bytes();
+        let known = [(2, 1500), (7, 0)].into();
+        let mut heads = segment.heads(known).unwrap();
+        segment.give_back();
+        assert!(segment.resident_bytes() < all / 4, "of {all} bytes");
+        assert_eq!(heads.late(), []);
+        emit(&segment, 2, 3);
+        emit(&segment, 7, 1);
+        drop(segment);
+        assert_eq!(heads.late(), [(2, 3), (7, 1)]);
+        assert_eq!(heads.late(), [], "each is counted once");
     }
 
     #[test]

@@ -152,17 +152,23 @@ impl Registry {
         let mut run = self.runs.remove(at);
         run.stopped_ns.get_or_insert_with(realtime_ns);
         run.cancel_fetch();
+        let members: Vec<u32> = run.shares.keys().copied().collect();
+        let released: Vec<_> = (members.iter())
+            .flat_map(|id| run.release(*id, true).into_iter().map(|one| (*id, one)))
+            .collect();
+        // Of what has no memory here.
         run.count_last();
         let (mut before, counted) = (run.before, run.tally());
         before.add(&counted);
         if run.own.is_none() {
             self.counted.add(&counted);
         }
-        let members: Vec<u32> = run.shares.keys().copied().collect();
+        for (producer, mut released) in released {
+            // A process reads its own capture's account itself.
+            released.doubtful &= run.own.is_none();
+            self.free_released((run.id, &run.token), producer, released);
+        }
         for producer in members {
-            for segment in run.release(producer, true) {
-                self.free(segment);
-            }
             self.retire(producer);
             self.reconcile(producer);
         }

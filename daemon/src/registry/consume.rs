@@ -210,12 +210,13 @@ impl Registry {
         if self.runs[at].parts_of(producer).any(goes) {
             self.leave_to_followers(at, producer);
         }
-        let Some(run) = self.run_mut(run) else {
-            return;
-        };
-        for segment in run.release(producer, false) {
-            tracing::debug!(producer, bytes = segment.bytes(), "rings freed");
-            self.free(segment);
+        let run = &mut self.runs[at];
+        let (id, token) = (run.id, run.token.clone());
+        let own = run.own.is_some();
+        for mut released in run.release(producer, false) {
+            tracing::debug!(producer, bytes = released.segment.bytes(), "rings freed");
+            released.doubtful &= !own;
+            self.free_released((id, &token), producer, released);
         }
     }
 

@@ -52,13 +52,19 @@ impl Registry {
                 "process ended"
             );
         }
-        if matches!(producer.life, Life::Away { .. }) {
+        let (away, connected) = (producer.is_away(), producer.is_connected());
+        if !away && !connected {
+            producer.life = Life::Dead;
+        }
+        for run in self.runs.iter_mut().filter(|_| !away && !connected) {
+            run.parts_of_mut(id).for_each(|part| part.end(false));
+        }
+        self.end_late(id);
+        if away {
             return self.lose_away(id, Life::Dead);
         }
-        if producer.is_connected() {
+        if connected {
             self.part(id, Life::Dead);
-        } else {
-            producer.life = Life::Dead;
         }
         self.retire(id);
     }
@@ -70,6 +76,7 @@ impl Registry {
         // Also of a process that lives: it still has the page, and would go on emitting for nobody.
         close_gates(producer, 0);
         producer.end(life);
+        let lives = life == Life::Detached && producer.pidfd.is_some();
         self.changed = true;
         producer.socket = None;
         producer.page_files = None;
@@ -79,7 +86,7 @@ impl Registry {
         let mut runs = Vec::new();
         for run in &mut self.runs {
             if run.shares.contains_key(&id) {
-                run.parts_of_mut(id).for_each(Share::end);
+                run.parts_of_mut(id).for_each(|part| part.end(lives));
                 runs.push(run.id);
             }
         }
@@ -128,7 +135,7 @@ impl Registry {
             .producers
             .get(&id)
             .is_some_and(|producer| !producer.is_connected());
-        if !ended || self.runs.iter().any(|run| run.shares.contains_key(&id)) {
+        if !ended || self.is_watch(id) || self.runs.iter().any(|run| run.shares.contains_key(&id)) {
             return;
         }
         if let Some(mut producer) = self.producers.remove(&id) {
@@ -235,6 +242,7 @@ impl Registry {
 
     /// Closes every gate, on the way out, unless a next daemon goes on.
     pub(super) fn close_all(&mut self) {
+        self.count_late();
         if self.state.is_some() {
             let ended: Vec<u32> = self.ended().collect();
             self.spool_ended(ended, true);

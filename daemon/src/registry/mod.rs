@@ -12,6 +12,7 @@
 //! | `budget` | how much anybody may have, and who was refused |
 //! | `own` | captures that a process asks for itself |
 //! | `consume` | fetch and commit, and letting go of what was consumed |
+//! | `late` | claims that come after the rings were let go |
 //! | `keep` | memory that outlives this daemon, and its end |
 //! | `resume` | going on where an earlier daemon stopped |
 //! | `answers` | status and lists |
@@ -30,6 +31,7 @@ mod consume;
 mod ending;
 mod filter;
 mod keep;
+mod late;
 mod own;
 mod producer;
 mod resume;
@@ -64,6 +66,7 @@ use attach::Visitor;
 use capture::Wait;
 use command::{Command, Handle};
 use keep::KeptTable;
+use late::Late;
 use producer::{Life, Link, Phase, Producer};
 
 /// Time between two rounds of what has no deadline: budgets, forgotten runs.
@@ -128,6 +131,8 @@ pub(crate) struct Registry {
     /// Rings to be freed, and tables of names that nobody need keep, once no record names them.
     to_free: Vec<Arc<Segment>>,
     to_forget: Vec<KeptTable>,
+    /// Rings that were let go, in which claims may come.
+    late: Vec<Late>,
     /// Producers whose rings are made, and to be sent at the end of this round.
     to_lend: Vec<u32>,
     boot_id: String,
@@ -260,6 +265,7 @@ impl Registry {
             spool,
             to_free: Vec::new(),
             to_forget: Vec::new(),
+            late: Vec::new(),
             to_lend: Vec::new(),
             boot_id: resume::boot_id(),
             config,
@@ -349,6 +355,7 @@ impl Registry {
     }
 
     fn obey(&mut self, command: Command) {
+        self.count_late(); // whatever is asked: it is told of
         match command {
             Command::Start(spec, reply) => self.start(spec, reply),
             Command::SetFilter(spec, reply) => self.set_filter(spec, reply),
@@ -452,6 +459,7 @@ impl Registry {
         }
         if self.next_round <= now {
             self.next_round = now + ROUND;
+            self.count_late();
             self.keep_budgets();
             self.forget_runs(now);
             self.lose_the_late(now);

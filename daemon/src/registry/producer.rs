@@ -254,6 +254,11 @@ impl Producer {
             && self.start_ticks == start_ticks
     }
 
+    /// Which process it is, if that is known: its pid, and when it was started.
+    pub(crate) fn process(&self) -> Option<(i32, u64)> {
+        Some((self.info.pid?, self.start_ticks?))
+    }
+
     /// Notes that it is the one that an earlier daemon knew.
     pub(crate) fn came_back(&mut self, earlier: &Self) {
         self.info.attached_ns = earlier.info.attached_ns;

@@ -351,13 +351,14 @@ impl Registry {
             return;
         }
         producer.end(life);
+        let lives = life == Life::Detached && producer.pidfd.is_some();
         let pid = producer.pid();
         producer.names.merge_into(&self.names);
         let (mut events, mut runs) = (0, Vec::new());
         for run in &mut self.runs {
             for part in run.parts_of_mut(id) {
                 events += part.give_up_away(id, Cause::NotKept);
-                part.process_is_gone();
+                part.process_is_gone(lives);
             }
             if run.shares.contains_key(&id) {
                 runs.push(run.id);

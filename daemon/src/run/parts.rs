@@ -10,7 +10,7 @@ use std::sync::Arc;
 use nrt_trace_proto::v1;
 
 use super::Run;
-use super::share::Share;
+use super::share::{Released, Share};
 use crate::drain::account::merged;
 use crate::drain::segment::Segment;
 
@@ -73,7 +73,7 @@ impl Run {
     }
 
     /// Takes the memory of a producer's rings that are of no more use; `all`: of all that it has. Accounts stay.
-    pub(crate) fn release(&mut self, producer: u32, all: bool) -> Vec<Arc<Segment>> {
+    pub(crate) fn release(&mut self, producer: u32, all: bool) -> Vec<Released> {
         let of_no_use = |part: &&mut Share| all || part.is_done();
         let freed = (self.parts_of_mut(producer).filter(of_no_use))
             .filter_map(|part| part.release(producer))
@@ -99,15 +99,21 @@ impl Run {
         let accounts = self
             .parts_of(producer)
             .flat_map(|part| part.accounts(producer));
-        let accounts = accounts.map(|account| v1::RingAccount {
+        let accounts: Vec<_> = accounts.collect();
+        self.add_forgotten(accounts);
+        self.forgotten.1 = self.forgotten.1.saturating_add(1);
+        self.shares.remove(&producer);
+        self.earlier.retain(|(id, _)| *id != producer);
+    }
+
+    /// Adds accounts to the sum of those of processes that were forgotten.
+    pub(crate) fn add_forgotten(&mut self, accounts: impl IntoIterator<Item = v1::RingAccount>) {
+        let accounts = accounts.into_iter().map(|account| v1::RingAccount {
             producer_id: 0,
             nc_idx: 0,
             ..account
         });
-        let sum = merged(self.forgotten.0.into_iter().chain(accounts)).pop();
-        self.forgotten = (sum, self.forgotten.1.saturating_add(1));
-        self.shares.remove(&producer);
-        self.earlier.retain(|(id, _)| *id != producer);
+        self.forgotten.0 = merged(self.forgotten.0.into_iter().chain(accounts)).pop();
     }
 
     /// Whether nothing is left of a producer's part but its accounts.

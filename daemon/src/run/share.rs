@@ -74,6 +74,8 @@ pub(crate) struct Share {
     pub barred: bool,
     /// Who may write.
     pub writers: Writers,
+    /// The connection has ended and its process lives: a thread that was let in before may take a number yet.
+    left: bool,
     /// When the gates opened, `CLOCK_REALTIME` ns.
     pub armed_from_ns: Option<u64>,
     /// Its words are impossible: nothing more is read.
@@ -120,6 +122,7 @@ impl Share {
             ends: BTreeMap::new(),
             barred: false,
             writers: Writers::Awaited,
+            left: false,
             armed_from_ns: None,
             quarantined: false,
             counted: Tally::default(),
@@ -151,8 +154,10 @@ impl Share {
         matches!(self.writers, Writers::Open | Writers::Closing)
     }
 
-    /// Notes that the process writes no more: it ended, or let go of the connection with its gates closed.
-    pub(crate) fn end(&mut self) {
+    /// Notes that the process writes no more: it ended, or let go of the connection with its gates closed. If it `lives`, what
+    /// a thread was about to do is not waited for.
+    pub(crate) fn end(&mut self, lives: bool) {
+        self.left = lives && (self.left || self.is_doubtful());
         if matches!(
             self.writers,
             Writers::Awaited | Writers::Open | Writers::Closing
@@ -201,21 +206,34 @@ impl Share {
         // A thread that is still inside an emit may take a number yet.
         let doubt = if self.may_be_written() { DOUBT } else { 0 };
         let mut next = self.ends.clone();
-        for ring in &self.rings {
-            let claimed = self
-                .account(ring)
-                .claimed
-                .max(ring.cursor.next() - self.first(ring.nc));
-            next.insert(ring.nc, self.first(ring.nc) + claimed + doubt);
+        let accounts: Vec<Account> = self.rings.iter().map(|ring| self.account(ring)).collect();
+        for (nc, number) in self.numbers(&accounts) {
+            next.insert(nc, number + doubt);
         }
         next
+    }
+
+    /// By NC, the number that each ring has come to, by these accounts.
+    fn numbers(&self, accounts: &[Account]) -> BTreeMap<usize, u64> {
+        let number = |(ring, account): (&Ring, &Account)| {
+            let first = self.first(ring.nc);
+            let claimed = account.claimed.max(ring.cursor.next() - first);
+            (ring.nc, first + claimed)
+        };
+        self.rings.iter().zip(accounts).map(number).collect()
     }
 
     /// Gives up all that is there, whoever may still write it, and says how many events could have been read.
     pub(crate) fn give_up(&mut self, producer_id: u32) -> u64 {
         let events = self.abandon() + self.give_up_away(producer_id, Cause::Abandoned);
-        self.end();
+        self.end(true);
         events
+    }
+
+    /// Counts more in what is settled.
+    pub(crate) fn add_settled(&mut self, account: v1::RingAccount) {
+        let settled = std::mem::take(&mut self.settled).into_iter();
+        self.settled = merged(settled.chain([account]));
     }
 
     /// How far each ring was consumed.
@@ -270,11 +288,15 @@ impl Share {
 
     /// The account of each ring as it stands, as messages.
     pub(crate) fn accounts(&self, producer_id: u32) -> Vec<v1::RingAccount> {
+        let accounts: Vec<Account> = self.rings.iter().map(|ring| self.account(ring)).collect();
+        self.messages(producer_id, &accounts)
+    }
+
+    fn messages(&self, producer_id: u32, accounts: &[Account]) -> Vec<v1::RingAccount> {
         let certainty = self.certainty();
-        let live = self.rings.iter().map(|ring| {
-            let account = self.account(ring);
-            let exact = certainty.is_exact(&account);
-            ring_account(producer_id, ring.nc, &account, ring.skipped, exact)
+        let live = self.rings.iter().zip(accounts).map(|(ring, account)| {
+            let exact = certainty.is_exact(account);
+            ring_account(producer_id, ring.nc, account, ring.skipped, exact)
         });
         live.chain(self.settled.iter().copied()).collect()
     }
@@ -405,16 +427,34 @@ impl Share {
     }
 
     /// Lets the rings' memory go; the accounts stay as they are.
-    pub(crate) fn release(&mut self, producer_id: u32) -> Option<Arc<Segment>> {
+    pub(crate) fn release(&mut self, producer_id: u32) -> Option<Released> {
         self.segment.as_ref()?;
-        self.count_last_of_rings();
-        self.ends = self.next_numbers();
-        self.settled = merged(self.accounts(producer_id).into_iter());
+        // One look for all: what is claimed after it is late everywhere.
+        let accounts = self.count_last_of_rings();
+        let claimed = self.numbers(&accounts);
+        let doubt = if self.may_be_written() { DOUBT } else { 0 };
+        (self.ends).extend(claimed.iter().map(|(nc, number)| (*nc, number + doubt)));
+        self.settled = merged(self.messages(producer_id, &accounts).into_iter());
         self.rings.clear();
         let segment = self.segment.take()?;
         self.unplaced = segment.unplaced();
-        Some(segment)
+        Some(Released {
+            segment,
+            claimed,
+            doubtful: !self.quarantined && (self.left || self.may_be_written()),
+        })
     }
+}
+
+/// Rings that a part let go.
+#[derive(Debug)]
+pub(crate) struct Released {
+    /// Their memory.
+    pub segment: Arc<Segment>,
+    /// By NC, the number that each had come to: all up to there is accounted for.
+    pub claimed: BTreeMap<usize, u64>,
+    /// Whether a thread of a process that lives may take a number yet.
+    pub doubtful: bool,
 }
 
 /// The sum of numbers that producers had a hand in: as many as can be counted, if it is more.

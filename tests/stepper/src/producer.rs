@@ -10,7 +10,9 @@
 //! | `armed` | wait until events are recorded | `armed`, or `not armed` |
 //! | `run T US` | thread T emits without end, with a pause of US microseconds after each | `ok` |
 //! | `halt T` | it stops doing so | `done` |
+//! | `disconnect` | its connection to the daemon ends, as if it had closed all descriptors | `ok` |
 
+use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +24,8 @@ use std::time::Duration;
 use nrt_trace_client::{Event, EventType, Options, Tracer};
 use nrt_trace_tests::ledger::Ledger;
 use nrt_trace_tests::payload;
+use rustix::net::{Shutdown, shutdown};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
 use crate::trap::{self, BACKGROUND, Report};
 
@@ -124,6 +128,7 @@ impl Desk {
                     .store(true, Ordering::Relaxed);
                 self.wait_for(thread)
             }
+            ["disconnect"] => disconnect().map(|()| "ok".to_owned()),
             _ => Err(bad()),
         }
     }
@@ -160,6 +165,23 @@ impl Desk {
             Report::Parked(label) => format!("parked {label}"),
         })
     }
+}
+
+/// Ends every connection that this process has, which is the library's: it has opened no other socket.
+fn disconnect() -> io::Result<()> {
+    let me = pidfd_open(getpid(), PidfdFlags::empty())?;
+    for entry in fs::read_dir("/proc/self/fd")? {
+        let entry = entry?;
+        // The folder's own descriptor is gone when it is asked.
+        let is_socket =
+            fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
+        let number = entry.file_name().to_string_lossy().parse();
+        if let (true, Ok(number)) = (is_socket, number) {
+            let socket = pidfd_getfd(&me, number, PidfdGetfdFlags::empty())?;
+            shutdown(&socket, Shutdown::Both)?;
+        }
+    }
+    Ok(())
 }
 
 fn work(me: usize, tracer: Tracer, ledger: &Ledger, jobs: &Receiver<Job>) {

@@ -118,3 +118,49 @@ fn killed_before_the_claim() {
         }
     }
 }
+
+/// The daemon lets go of the rings of a process whose connection has ended, once they are read out; a thread that was let in
+/// before may take a number yet, and goes into the account: as one that nobody will read.
+#[test]
+fn a_claim_after_the_rings_were_let_go_is_counted() {
+    let mut world = World::new();
+    for (label, _) in LABELS {
+        for filling in Filling::ALL {
+            for ended in [false, true] {
+                let test = "a_claim_after_the_rings_were_let_go_is_counted";
+                let _told = Told::of_test(test, &format!("{label} {filling:?} {ended}"));
+                let token = token();
+                let mut stepper = stopped_at(&mut world, &token, label, filling, Stop::Thread);
+                let pid = stepper.pid();
+                // It does not say Hello again: what it has is what it had.
+                stepper.trap("bg", "attach:connected", 1, Stop::Thread);
+                stepper.expect("disconnect", "ok");
+                stepper.expect("parked bg", "parked attach:connected");
+                (world.control).until_state(&token, pid, &[ProducerState::Detached]);
+                let read = world.control.fetch(&token).sum(pid);
+                assert_eq!((read.unread, read.pending), (0, 0), "all is read: {read:?}");
+
+                stepper.release(0, label, Stop::Thread);
+                let claims = stepper.log();
+                assert!(
+                    claims.iter().all(|emit| matches!(emit.gave, Gave::Id(_))),
+                    "it has its rings"
+                );
+                if ended {
+                    stepper.kill();
+                    (world.control).until_state(&token, pid, &[ProducerState::Dead]);
+                }
+                let whole = world.control.fetch(&token).sum(pid);
+                assert_eq!(whole.claimed, claims.len() as u64, "{whole:?}");
+                assert_eq!(
+                    (whole.lost, whole.abandoned),
+                    (read.lost + 1, read.abandoned + 1)
+                );
+                assert_eq!(whole.claimed, whole.delivered + whole.lost, "{whole:?}");
+                let again = world.control.fetch(&token).sum(pid);
+                assert_eq!(again.claimed, whole.claimed, "it is counted once");
+                world.ask_witness();
+            }
+        }
+    }
+}

@@ -1,9 +1,13 @@
 //! A thread stops while it interns a name, and another one interns the same.
 
+use nrt_trace_proto::v1::ProducerState;
+use nrt_trace_tests::control::Control;
 use nrt_trace_tests::stepper::{Stepper, Stop, labels};
+use nrt_trace_tests::wait::until;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::spec::Told;
-use crate::world::{World, token};
+use crate::world::{World, host, token};
 
 /// Slots of the rings.
 const CAP: u64 = 4;
@@ -31,4 +35,39 @@ fn who_interns_a_name_second_finds_it_told() {
             let _ended = stepper.end();
         }
     }
+}
+
+/// The next daemon has the rings as soon as it is greeted, and the names when the library has told them to it: in that moment
+/// events can be fetched whose names follow. They do follow, by the same ids.
+#[test]
+fn names_follow_events_where_a_daemon_takes_over() {
+    let (mut host, config) = host();
+    let config = config.each_ref().map(String::as_str);
+    host.start_daemon(&config);
+    let mut control = Control::connect(&host);
+    control.start("again", CAP, 0);
+    let mut stepper = Stepper::start(&host, "again", None);
+    stepper.until_armed();
+    stepper.expect("intern 1 early", "done");
+    stepper.emit(1, 1);
+    stepper.trap("bg", "attach:names", 1, Stop::Thread);
+    let pid = Pid::from_raw(host.daemon_pid().cast_signed()).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    assert_eq!(host.wait_daemon(), None);
+    stepper.emit(1, 1);
+    host.start_daemon(&config);
+    let mut control = Control::connect(&host);
+    stepper.expect("parked bg", "parked attach:names");
+    control.until_state("again", stepper.pid(), &[ProducerState::Capturing]);
+    stepper.emit(1, 1);
+
+    let fetched = control.fetch("again");
+    assert_eq!(fetched.ring(stepper.pid()).events.len(), 3);
+    assert!(!fetched.names().contains("early"), "it is not told yet");
+    stepper.expect("release bg", "ok");
+    until("a name to be told", || {
+        let names = control.fetch("again");
+        names.names().contains("early").then_some(())
+    });
+    let _ended = stepper.end();
 }

@@ -188,9 +188,10 @@ impl Share {
         }
     }
 
-    /// Its process does not come back.
-    pub(crate) fn process_is_gone(&mut self) {
+    /// Its process does not come back, though it `lives`, perhaps.
+    pub(crate) fn process_is_gone(&mut self, lives: bool) {
         if self.writers == Writers::Away {
+            self.left = lives;
             self.writers = Writers::Ended;
         }
     }

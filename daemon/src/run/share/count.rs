@@ -43,14 +43,15 @@ impl Share {
         self.keep_counts();
     }
 
-    /// Counts what became of the events of rings whose memory goes now.
-    pub(crate) fn count_last_of_rings(&mut self) {
+    /// Counts what became of the events of rings whose memory goes now; the answer is the accounts that it goes by.
+    pub(crate) fn count_last_of_rings(&mut self) -> Vec<Account> {
         self.count_unplaced();
         let accounts = self.count_rings(0);
         for (ring, account) in self.rings.iter_mut().zip(&accounts) {
             ring.counted.close_ring(account);
         }
         self.keep_counts();
+        accounts
     }
 
     /// Takes the counts of its rings as its own: they go.
