@@ -48,7 +48,7 @@
 //! - **I1** Only the producer that moved a stamp to in-flight writes the slot's record words, until it publishes.
 //! - **I2** A stamp's value never decreases.
 //! - **I3** An event is delivered at most once by a cursor.
-//! - **I4** `claimed = delivered + lost + pending` for every cursor, at every moment, whoever was killed.
+//! - **I4** `claimed = delivered + lost + pending + unread` for every cursor, at every moment, whoever was killed.
 //! - **I5** A reader delivers only record words that stood between two equal loads of a published stamp.
 //! - **I6** Emit takes a bounded number of steps, whatever any other thread or process does.
 //! - **I7** The daemon bounds every loop and every offset by numbers of its own.

@@ -153,8 +153,8 @@ impl<'a> Producer<'a> {
             return Ok(());
         };
         may_write(seen, i)?;
-        // The first lap, or somebody dropped an event here. Relaxed: the load above has acquired. Strong: a spurious failure would be a
-        // drop.
+        // The first lap, or somebody dropped an event here. Relaxed: the load above has acquired, and as a stamp never comes
+        // back to a value (I2), the store that is replaced is the one that was seen. Strong: a spurious failure would be a drop.
         match stamp.compare_exchange(
             seen,
             stamp::in_flight(i),
