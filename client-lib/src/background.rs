@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use nrt_trace_shm::{ShmError, clock, distant, process as host, socket, threads};
+use nrt_trace_shm::{ShmError, clock, distant, process as host, socket};
 
 use crate::process::{self, Status, TSC_FORBIDDEN};
 use crate::session::{self, Session};
@@ -38,15 +38,8 @@ pub(crate) fn start(options: Options) -> bool {
 }
 
 fn run(options: &Options) {
-    let barriers = threads::barriers_work();
-    if !barriers {
-        log::write(
-            log::WARN,
-            "membarrier is refused here: old segments stay mapped",
-        );
-    }
     let path = environment::producer_socket(options.socket.as_ref());
-    let mut keep = session::Kept::new(barriers);
+    let mut keep = session::Kept::new();
     let (mut pause, mut told) = (RETRY.0, String::new());
     loop {
         if !process::claim_connect() {

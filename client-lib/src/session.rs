@@ -82,7 +82,8 @@ pub(crate) struct Kept {
     retired: Vec<Retired<Segment>>,
     /// String tables that a thread may still be writing.
     retired_names: Vec<Retired<SharedNames>>,
-    barriers: bool,
+    /// Whether the kernel has barriers for this process; not asked yet at first.
+    barriers: Option<bool>,
     /// How long to go on without a daemon, as the last one said.
     orphan_keep: Duration,
     alone_since: Option<Instant>,
@@ -102,11 +103,11 @@ impl Kept {
     /// At most so many mappings wait to be taken back; more are left in place for good.
     const MOST: usize = 64;
 
-    pub(crate) fn new(barriers: bool) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             retired: Vec::new(),
             retired_names: Vec::new(),
-            barriers,
+            barriers: None,
             orphan_keep: Duration::from_secs(600),
             alone_since: None,
             is_orphan: false,
@@ -156,9 +157,28 @@ impl Kept {
         }
     }
 
+    /// Whether what is taken away can be unmapped. The first call registers the process for barriers, and where it has
+    /// several threads, as with this one it has, the kernel lets a grace period pass first: 15 ms and more. So it comes when
+    /// there is nothing else to do, or something to unmap, and keeps no process from being attached.
+    fn can_unmap(&mut self) -> bool {
+        *self.barriers.get_or_insert_with(|| {
+            let barriers = threads::barriers_work();
+            if !barriers {
+                log::write(
+                    log::WARN,
+                    "membarrier is refused here: old segments stay mapped",
+                );
+            }
+            barriers
+        })
+    }
+
     /// Unmaps what nobody uses any more.
     fn collect(&mut self, deadline: Instant) {
-        if self.barriers {
+        if self.retired.is_empty() && self.retired_names.is_empty() {
+            return;
+        }
+        if self.can_unmap() {
             self.retired = std::mem::take(&mut self.retired)
                 .into_iter()
                 .filter_map(|old| old.reclaim(deadline).err())
@@ -190,9 +210,8 @@ impl Kept {
         }
         self.kept_at = Instant::now();
         segment::tell_of_misplaced();
-        if !self.retired.is_empty() || !self.retired_names.is_empty() {
-            self.collect(Instant::now());
-        }
+        let _registered = self.can_unmap();
+        self.collect(Instant::now());
         threads::sweep();
     }
 

@@ -9,8 +9,10 @@ use super::CROWD;
 use super::table::{HIGH, MAX_THREADS, SLOTS, owner_tid};
 use crate::process::thread_exists;
 
-/// Registers this process for expedited barriers. False where the kernel or a sandbox refuses them: then
+/// Registers this process for expedited barriers, unless it is. False where the kernel or a sandbox refuses them: then
 /// [`wait_until_left`] never succeeds, and what was published stays mapped.
+///
+/// The first call in a process of several threads waits for a grace period of the kernel, some milliseconds.
 #[must_use]
 pub fn barriers_work() -> bool {
     membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
@@ -24,7 +26,7 @@ pub fn barriers_work() -> bool {
 pub fn wait_until_left(deadline: Instant) -> bool {
     // SYNC(membarrier): after it, a thread's odd word is visible here, with what it did before (SYNC(high)), or it will
     // load the new pointer.
-    if membarrier(MembarrierCommand::PrivateExpedited).is_err() {
+    if membarrier(MembarrierCommand::PrivateExpedited).is_err() && !barriers_work() {
         return false;
     }
     for slot in &SLOTS[..HIGH.load(Ordering::Acquire).min(MAX_THREADS)] {
