@@ -2,10 +2,11 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nrt_trace_shm::{distant, inherited, process as host, threads};
 
-use crate::tracer::Options;
+use crate::tracer::{self, Options};
 use crate::{background, environment, process};
 
 /// The options of the first attach, for children.
@@ -13,6 +14,9 @@ static OPTIONS: OnceLock<Options> = OnceLock::new();
 
 /// Whether a child attaches in the fork handler.
 static FOLLOW: AtomicBool = AtomicBool::new(false);
+
+/// How long such a child waits there until it is captured; not set: not at all.
+static WAIT: OnceLock<Duration> = OnceLock::new();
 
 /// Keeps the options for children, and registers the handler, once.
 pub(crate) fn remember(options: &Options) {
@@ -26,6 +30,9 @@ pub(crate) fn remember(options: &Options) {
             environment::is_on("NRT_TRACE_FOLLOW_FORK"),
             Ordering::Relaxed,
         );
+        if let Some(limit) = environment::wait_limit() {
+            WAIT.get_or_init(|| limit);
+        }
         // Without memory for a handler, a child still has its words wiped by the kernel.
         let _no_handler = host::on_fork_in_child(in_child);
     }
@@ -39,6 +46,10 @@ extern "C" fn in_child() {
     threads::forget_others();
     if FOLLOW.load(Ordering::Relaxed) {
         attach_again();
+        // As the parent did when it attached: else the child's first events would be nobody's.
+        if let Some(&limit) = WAIT.get() {
+            let _armed = tracer::wait(limit, true);
+        }
     }
 }
 

@@ -33,7 +33,7 @@
 //! | `NRT_TRACE_DISABLE=1` | never start the background thread: every emit is a no-op |
 //! | `NRT_TRACE_WAIT_MS=n` | attaching waits until events are recorded, at most n ms; not at all when no run covers this process |
 //! | `NRT_TRACE_TOKEN` | the recording that this process belongs to |
-//! | `NRT_TRACE_FOLLOW_FORK=1` | a forked child attaches at once; else at its first call that may allocate |
+//! | `NRT_TRACE_FOLLOW_FORK=1` | a forked child attaches at once, and waits as above; else it attaches at its first call that may allocate |
 //! | `NRT_TRACE_LOG=warn`, `debug` | say on standard error what the library does |
 //! | `NRT_TRACE_EMBEDDED=1` | a capture of the process's own ([`own`]) does without a daemon where there is none |
 //! | `NEURON_RT_VISIBLE_CORES`, `NEURON_RT_NUM_CORES` | host cores of this process: how many rings it gets, and what its NC indices mean |

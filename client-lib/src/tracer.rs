@@ -134,9 +134,9 @@ fn recorded(id: u64) -> Option<TrackingId> {
 
 /// Waits until armed, or with `give_up` until it is plain that there is nothing to wait for.
 ///
-/// It looks once in 100 us: this happens at start-up only, and a lock or condition variable could be left locked by
+/// It looks once in 100 us: this happens at the start of a process only, and a lock or condition variable could be left locked by
 /// another thread when the process forks.
-fn wait(timeout: Duration, give_up: bool) -> bool {
+pub(crate) fn wait(timeout: Duration, give_up: bool) -> bool {
     let deadline = Instant::now() + timeout;
     loop {
         match process::status() {

@@ -81,6 +81,36 @@ print(os.getpid())
     assert_eq!(numbers, (1..=1000).collect::<Vec<_>>(), "{ended}");
 }
 
+/// A forked child's first event comes as soon as it is there; none is before its time.
+#[test]
+fn children_of_a_fork_are_recorded_from_their_first_event_on() {
+    let host = Host::new();
+    let script = host.path("children.py");
+    fs::write(
+        &script,
+        r"
+import ctypes, os, sys
+library = ctypes.CDLL(sys.argv[1])
+emit = library.nrt_sys_trace_new_event
+emit.restype = ctypes.c_uint64
+emit.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p]
+assert emit(3, 2, 0, 0, None)
+for _ in range(10):
+    if os.fork() == 0:
+        os._exit(sum(emit(3, 2, 0, 0, None) != 0 for _ in range(10)))
+    assert os.waitstatus_to_exitcode(os.wait()[1]) == 10
+",
+    )
+    .unwrap();
+    let library = artifacts().library.to_str().unwrap();
+    let mut record = host.tracectl_command(&["record", "-o", "t.json", "--", "python3"]);
+    record.arg(&script).arg(library);
+    // Long enough for any machine.
+    record.env("NRT_TRACE_WAIT_MS", "30000");
+    run(record).ok();
+    assert_eq!(Document::read(&host.path("t.json")).events.len(), 101);
+}
+
 /// Case R05: eight threads write one ring on two CPUs while it is read: no event is torn.
 #[test]
 fn r05_eight_writers_tear_nothing() {

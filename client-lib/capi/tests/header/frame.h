@@ -9,8 +9,9 @@
  *
  * Environment: NRT_TRACE_DISABLE=1 turns the library off; NRT_TRACE_WAIT_MS=n makes loading it wait, at most n ms, until
  * events are recorded; NRT_TRACE_PRODUCER_SOCKET names the daemon's socket; NRT_TRACE_EMBEDDED=1 lets nrt_sys_trace_start
- * do without a daemon; NRT_TRACE_FOLLOW_FORK=1 lets forked children attach at once; NRT_TRACE_LOG=warn or debug lets the
- * library write to standard error what it does, from its background thread and from calls that don't emit.
+ * do without a daemon; NRT_TRACE_FOLLOW_FORK=1 lets forked children attach at once, and wait likewise before fork returns
+ * in them; NRT_TRACE_LOG=warn or debug lets the library write to standard error what it does, from its background thread and
+ * from calls that don't emit.
  *
  * Generated from the event table; do not edit.
  */
