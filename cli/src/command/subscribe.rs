@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Stdout, Write, stdout};
+use std::pin::pin;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use nrt_trace_proto::v1::trace_part::Part;
 use crate::cli::{ListFormat, SocketArg, SubscribeArgs, SubscribeFrom};
 use crate::client::Client;
 use crate::error::Failure;
-use crate::output::{human, tell};
+use crate::output::{human, reader, tell};
 use crate::record::signals::Signals;
 
 /// Time between two lines that say what was missed.
@@ -34,9 +35,11 @@ pub(crate) async fn run(socket: &SocketArg, args: SubscribeArgs) -> Result<ExitC
     let mut parts = client.subscribe(request(args)).await?;
     let mut lines = Lines::new(format);
     let mut tally = Tally::default();
+    let mut unread = pin!(reader::gone());
     let ended = loop {
         let part = tokio::select! {
             part = parts.next() => part?,
+            error = &mut unread => return Err(error.into()),
             // It is the way to end it, and no failure.
             _ = signals.first() => break false,
         };

@@ -14,6 +14,7 @@
 //! | [`census`] | events per process and type |
 //! | [`interrupt`] | what a signal leaves of a trace that is being written |
 //! | [`progress`] | the line that shows how a recording goes |
+//! | [`reader`] | whether anybody reads it |
 
 pub(crate) mod answer;
 pub(crate) mod census;
@@ -22,6 +23,7 @@ pub(crate) mod file;
 pub(crate) mod human;
 pub(crate) mod interrupt;
 pub(crate) mod progress;
+pub(crate) mod reader;
 pub(crate) mod split;
 pub(crate) mod table;
 pub(crate) mod tally;

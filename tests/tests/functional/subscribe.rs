@@ -1,6 +1,6 @@
 //! `subscribe`: events as they come, a line each.
 
-use nrt_trace_tests::{Host, Running};
+use nrt_trace_tests::{Host, Running, artifacts, run};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -55,4 +55,18 @@ fn it_ends_with_the_run_and_shows_a_table_where_asked() {
         "{}",
         ended.stderr
     );
+}
+
+/// Nothing more comes that would be written: that its reader went away it has to notice by itself.
+#[test]
+fn it_ends_with_its_reader() {
+    let host = Host::with_daemon();
+    host.tracectl(&["start"]).ok();
+    host.probe(&["-n", "3"]).ok();
+    let program = &artifacts().tracectl;
+    let mut shell = host.command("bash");
+    let line = "\"$0\" subscribe --from oldest | head -1 >/dev/null; echo ${PIPESTATUS[0]}";
+    shell.args(["-c", line]).arg(program);
+    let ended = run(shell).ok();
+    assert_eq!((ended.text().trim(), ended.stderr.as_str()), ("0", ""));
 }

@@ -4,6 +4,7 @@ mod table;
 
 use std::io::{BufWriter, Write, stdout};
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use nrt_trace_export::{HostWriter, host};
@@ -14,7 +15,7 @@ use crate::cli::{HostAction, HostArgs, HostStartArgs, ListFormat, Retention, Soc
 use crate::client::Client;
 use crate::error::Failure;
 use crate::output::file::WholeFile;
-use crate::output::tell;
+use crate::output::{reader, tell};
 
 /// Starts, stops, or shows.
 pub(crate) async fn run(socket: &SocketArg, args: HostArgs) -> Result<ExitCode, Failure> {
@@ -95,7 +96,13 @@ async fn follow(client: &mut Client, args: &HostArgs) -> Result<(), Failure> {
     let mut ticks = client.watch_host(args.period).await?;
     let mut full = false;
     let mut heading = true;
-    while let Some(tick) = ticks.next().await? {
+    let mut unread = pin!(reader::gone());
+    loop {
+        let tick = tokio::select! {
+            tick = ticks.next() => tick?,
+            error = &mut unread => return Err(error.into()),
+        };
+        let Some(tick) = tick else { break };
         full = tick.saturated;
         let sample = tick.sample.unwrap_or_default();
         let mut out = stdout().lock();
