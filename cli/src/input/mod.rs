@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
-use nrt_trace_export::{NativeError, Spool, import_json};
+use nrt_trace_export::{JsonError, NativeError, Spool, import_json};
 
 use crate::error::{Failure, reason};
 use crate::output::progress::Progress;
@@ -84,8 +84,11 @@ impl Trace {
 
     fn json(input: impl Read, name: String) -> Result<Self, Failure> {
         let mut file = temporary()?;
-        let imported = import_json(input, io::BufWriter::new(&mut file))
-            .map_err(|error| Failure::Failed(format!("cannot read {name}: {error}")))?;
+        let imported =
+            import_json(input, io::BufWriter::new(&mut file)).map_err(|error| match error {
+                JsonError::Sink(error) => no_room(&error),
+                error => Failure::Failed(format!("cannot read {name}: {error}")),
+            })?;
         if imported.unknown > 0 {
             tell::warning(format!(
                 "{} of types that this program does not know are left out",

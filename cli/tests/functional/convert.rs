@@ -469,6 +469,31 @@ fn l03_a_small_file_system_is_told_and_left_empty() {
     }
 }
 
+/// A document is held in a temporary file while it is read: that there is no room for it is not the document's fault.
+#[test]
+fn l03_no_room_for_a_temporary_file_is_told_with_its_folder() {
+    let folder = Folder::new();
+    let document = folder.path("large.json");
+    fs::write(folder.path("large.nrtt"), trace(300)).unwrap();
+    let mut made = tool();
+    made.arg("convert").arg(folder.path("large.nrtt"));
+    finish(made.arg("-o").arg(&document));
+    let mut limited = std::process::Command::new("bash");
+    limited.args([
+        "-c",
+        "ulimit -f 4; exec \"$0\" convert \"$1\" -o - --to csv",
+    ]);
+    limited
+        .arg(env!("CARGO_BIN_EXE_nrt-tracectl"))
+        .arg(&document)
+        .env("TMPDIR", folder.path(""));
+    let wanted = format!(
+        "cannot write a temporary file in {}",
+        folder.path("").display()
+    );
+    finish(&mut limited).one_line(1, &[&wanted, "File too large"]);
+}
+
 #[test]
 fn what_is_no_trace_is_told_by_name_and_leaves_nothing() {
     let folder = Folder::new();

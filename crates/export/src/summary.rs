@@ -322,8 +322,8 @@ impl Types {
                     }
                 }
             }
-            PHASE_INSTANT => self.row(event, name).instants += 1,
-            _ => _ = self.row(event, name),
+            // A phase that does not exist happened all the same.
+            PHASE_INSTANT.. => self.row(event, name).instants += 1,
         }
         Ok(())
     }

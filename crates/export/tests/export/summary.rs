@@ -72,6 +72,19 @@ fn pairs_are_matched_by_process_type_nc_and_tracking_id() {
     assert_eq!(of_type(&report, "kmgr_exec").unmatched_stops, 1);
 }
 
+/// Any program can emit one. It happened, at one time, as an instant does.
+#[test]
+fn a_phase_that_does_not_exist_counts_as_an_instant() {
+    let odd = [
+        execute(2, 1, 1, 0),
+        execute(3, 2, 2, 0),
+        execute(77, 3, 3, 0),
+    ];
+    let report = report(&[records(1, 0, &odd)]);
+    let t = of_type(&report, "nrt_execute");
+    assert_eq!((t.events, t.starts, t.stops, t.instants), (3, 0, 0, 3));
+}
+
 #[test]
 fn quantiles_are_those_of_the_pairs() {
     // Durations 1, 2, … 100 ns, and one that the histogram rounds.
