@@ -6,6 +6,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use nrt_trace_tests::checkout::Checkout;
 use nrt_trace_tests::page::{Page, Step, agrees};
@@ -52,7 +53,9 @@ fn follow(name: &str, host: &Host) {
     if name != INSTALLS {
         let search = std::env::var("PATH").unwrap();
         let (built, clients) = (checkout.built(), workspace.join("target/clients/bin"));
-        let path = format!("{}:{}:{search}", built.display(), clients.display());
+        let own = host.path("bin");
+        let path = [&own, &built, &clients].map(|folder| folder.display().to_string());
+        let path = format!("{}:{search}", path.join(":"));
         shell.env("PATH", path);
     }
     shell
@@ -61,7 +64,10 @@ fn follow(name: &str, host: &Host) {
         .env("LC_ALL", "C.UTF-8")
         .env("TERM", "dumb");
     shell.args(["--norc", "-c", &script(&page.steps, &notes, host)]);
+    let views = page.steps.iter().any(|step| is_view(&step.command));
+    let port = views.then(|| PORT.lock().unwrap_or_else(PoisonError::into_inner));
     let _ended = run(shell);
+    drop(port);
 
     let mut wrong = Vec::new();
     let mut text = fs::read_to_string(&path).unwrap();
@@ -102,19 +108,40 @@ fn follow(name: &str, host: &Host) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// The browser that a link of the Perfetto UI is opened in: it fetches the trace that the link names, and shows nothing.
+const BROWSER: &str = r#"browse() {
+    local trace=
+    until trace=$(sed -n 's/.*[?]url=//p' "$1") && [ -n "$trace" ]; do sleep 0.01; done
+    curl --silent --fail --output /dev/null "$trace"
+}
+"#;
+
+/// Whether a command waits for a browser.
+fn is_view(command: &str) -> bool {
+    command.starts_with("nrt-tracectl view ")
+}
+
+/// One page at a time: the UI fetches from one port of the machine and no other.
+static PORT: Mutex<()> = Mutex::new(());
+
 /// The page as a script that notes what each command prints and how it ends.
 fn script(steps: &[Step], notes: &Path, host: &Host) -> String {
     let notes = notes.display();
     let sockets = host.path("").display().to_string();
-    let mut script = String::from("exec </dev/null\n");
+    let mut script = format!("exec </dev/null\n{BROWSER}");
     for (number, step) in steps.iter().enumerate() {
         fs::write(
             format!("{notes}/{number}.sh"),
             step.command.replace("/run/nrt-trace/", &sockets) + "\n",
         )
         .unwrap();
+        script.push_str(&format!("exec >'{notes}/{number}.out' 2>&1\n"));
+        // A shown command that waits for its reader's browser has one: it opens the link as soon as it is printed.
+        if is_view(&step.command) {
+            script.push_str(&format!("browse '{notes}/{number}.out' &\n"));
+        }
         script.push_str(&format!(
-            "exec >'{notes}/{number}.out' 2>&1\n. '{notes}/{number}.sh'\necho $? >'{notes}/{number}.status'\n"
+            ". '{notes}/{number}.sh'\necho $? >'{notes}/{number}.status'\n"
         ));
         // Who follows the page types the next line when the program in the background is ready: when it listens. The
         // kernel lists sockets that do with this flag.
@@ -255,9 +282,25 @@ fn commands() {
     follow("docs/commands.md", &Host::with_daemon());
 }
 
+/// The manifest is the page's, and is held against Kubernetes' schema.
 #[test]
 fn containers() {
-    follow("docs/containers.md", &Host::with_daemon());
+    let host = Host::with_daemon();
+    let workspace = &artifacts().workspace;
+    let text = fs::read_to_string(workspace.join("docs/containers.md")).unwrap();
+    let manifests = text
+        .split("```yaml\n")
+        .skip(1)
+        .filter_map(|rest| rest.split("```").next());
+    let daemon: Vec<&str> = manifests
+        .filter(|text| text.contains("kind: DaemonSet"))
+        .collect();
+    assert_eq!(daemon.len(), 1);
+    fs::write(host.path("nrt-traced.yaml"), daemon[0]).unwrap();
+    fs::create_dir(host.path("bin")).unwrap();
+    let kubectl = workspace.join("tests/tests/documents/kubectl");
+    symlink(kubectl, host.path("bin/kubectl")).unwrap();
+    follow("docs/containers.md", &host);
 }
 
 #[test]
