@@ -48,7 +48,7 @@ fn a_summary_has_its_figures_in_text_and_json() {
         let accounts = report["accounts"].as_array().unwrap();
         assert_eq!(accounts.len(), 4);
         assert_eq!(accounts[0]["pair_count"], 60);
-        let idle = &accounts[0]["idle"];
+        let idle = &accounts[0]["occupancy"];
         assert_eq!(
             (idle["execution_count"].as_u64(), idle["gap_count"].as_u64()),
             (Some(20), Some(19))

@@ -171,7 +171,9 @@ struct Load {
     one: f32,
     five: f32,
     fifteen: f32,
+    #[serde(rename = "running_count")]
     running: u32,
+    #[serde(rename = "task_count")]
     tasks: u32,
 }
 

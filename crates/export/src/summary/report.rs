@@ -201,6 +201,7 @@ pub struct RingReport {
     /// Their durations.
     pub durations: Option<DurationStats>,
     /// How busy the NeuronCore was, if it executed anything.
+    #[serde(rename = "occupancy")]
     pub idle: Option<IdleReport>,
 }
 
