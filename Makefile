@@ -21,6 +21,11 @@ out ?= target/release
 
 programs := nrt-traced nrt-tracectl
 libraries := libnrt_trace.so libnrt_trace_prefixed.so
+# A library is installed as libNAME.so.N.MINOR.PATCH: N is the C API version, as in its soname, the rest the release's. The loader
+# finds it by the link libNAME.so.N, a compiler by the link libNAME.so.
+api := $(strip $(shell cat client-lib/capi/c-api-version))
+release := $(shell sed -n 's/^version = "[0-9]*\.\(.*\)"/\1/p' Cargo.toml)
+$(if $(and $(api),$(release)),,$(error no version in client-lib/capi/c-api-version or Cargo.toml))
 headers := nrt_trace.h nrt_trace_prefixed.h nrt_trace_host.h nrt/nrt_status.h nrt/nrt_sys_trace.h nrt/nrt_trace.hpp
 units := $(notdir $(wildcard systemd/*.service systemd/*.socket))
 sysusers := $(notdir $(wildcard systemd/sysusers.d/*.conf))
@@ -39,15 +44,21 @@ test:
 check:
 	.ci/run
 
+# A library's files of other releases go first: ldconfig lets the link lead to the highest number, which after a step back to an
+# earlier release would be the wrong one.
 install: build
 	rm -rf $(generated)
 	$(out)/nrt-tracectl generate $(generated)
 	install -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/nrt $(unitdir) $(mandir)/man1 $(mandir)/man8)
 	install -d $(addprefix $(DESTDIR),$(bashdir) $(zshdir) $(fishdir) $(if $(sysusers),$(sysusersdir)) $(if $(samples),$(docdir)))
 	install -m 755 $(addprefix $(out)/,$(programs)) $(DESTDIR)$(bindir)
-	install -m 755 $(addprefix $(out)/,$(libraries)) $(DESTDIR)$(libdir)
+	rm -f $(foreach library,$(libraries),$(DESTDIR)$(libdir)/$(library).$(api).*)
+	for library in $(libraries); do \
+		real=$$library.$(api).$(release) && install -m 755 $(out)/$$library $(DESTDIR)$(libdir)/$$real && \
+		ln -sf $$real $(DESTDIR)$(libdir)/$$library.$(api) && \
+		ln -sf $$library.$(api) $(DESTDIR)$(libdir)/$$library || exit; done
 	install -m 644 $(out)/libnrt_trace.a $(DESTDIR)$(libdir)
-	$(STRIP) --strip-debug $(addprefix $(DESTDIR)$(bindir)/,$(programs)) $(addprefix $(DESTDIR)$(libdir)/,$(libraries) libnrt_trace.a)
+	$(STRIP) --strip-debug $(addprefix $(DESTDIR)$(bindir)/,$(programs)) $(addprefix $(DESTDIR)$(libdir)/,$(addsuffix .$(api).$(release),$(libraries)) libnrt_trace.a)
 	for header in $(headers); do \
 		install -m 644 client-lib/capi/include/$$header $(DESTDIR)$(includedir)/$$header || exit; done
 	sed -e '/^#/d' -e 's|^libdir=.*|libdir=$(libdir)|' -e 's|^includedir=.*|includedir=$(includedir)|' \
@@ -68,7 +79,8 @@ install: build
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(bindir)/,$(programs))
-	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(libraries) libnrt_trace.a pkgconfig/nrt_trace.pc)
+	rm -f $(addprefix $(DESTDIR)$(libdir)/,$(libraries) $(addsuffix .$(api),$(libraries)) libnrt_trace.a pkgconfig/nrt_trace.pc)
+	rm -f $(foreach library,$(libraries),$(DESTDIR)$(libdir)/$(library).$(api).*)
 	rm -f $(addprefix $(DESTDIR)$(includedir)/,$(headers))
 	rm -f $(addprefix $(DESTDIR)$(unitdir)/,$(units)) $(addprefix $(DESTDIR)$(sysusersdir)/,$(sysusers))
 	rm -f $(addprefix $(DESTDIR)$(docdir)/,$(samples))

@@ -12,7 +12,8 @@ A span is an event of type ``generic`` whose first word carries the name's id: `
 name in the summary, and ``--names`` writes the name into the JSON document.
 
 Without the library, or when nothing records, spans cost a look and do nothing. ``NRT_TRACE_LIBRARY`` names the library
-where the loader does not find it.
+where the loader does not find it; else it is asked for by its soname, as an installation without the headers has it, then by
+its plain name.
 """
 
 import contextlib
@@ -24,14 +25,27 @@ GENERIC = 0
 START, STOP, INSTANT = 0, 1, 2
 DATA_WORDS = 5
 
+# The number is the C API version, which what follows is written for.
+LIBRARIES = ("libnrt_trace.so.0", "libnrt_trace.so")
+
 _Data = ctypes.c_uint64 * DATA_WORDS
+
+
+def _open(names):
+    """The first library of these that there is, or None."""
+    for name in names:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None
 
 
 def _load():
     """The library with its functions' types; None where there is none."""
-    try:
-        library = ctypes.CDLL(os.environ.get("NRT_TRACE_LIBRARY", "libnrt_trace.so"))
-    except OSError:
+    named = os.environ.get("NRT_TRACE_LIBRARY")
+    library = _open(LIBRARIES if named is None else [named])
+    if library is None:
         return None
     library.nrt_sys_trace_new_event.restype = ctypes.c_uint64
     library.nrt_sys_trace_new_event.argtypes = [

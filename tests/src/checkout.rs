@@ -12,7 +12,27 @@ use crate::artifacts::artifacts;
 use crate::host::Host;
 
 /// What of the workspace is in the tree.
-const LINKED: [&str; 5] = ["Makefile", "client-lib", "examples", "proto", "systemd"];
+const LINKED: [&str; 6] = [
+    "Cargo.toml",
+    "Makefile",
+    "client-lib",
+    "examples",
+    "proto",
+    "systemd",
+];
+
+/// The name by which a program that is linked with the library looks for it.
+///
+/// # Panics
+///
+/// If the path has no name that is text, or the file with the C API version can't be read.
+#[must_use]
+pub fn soname(library: &Path) -> String {
+    let version = artifacts().workspace.join("client-lib/capi/c-api-version");
+    let version = fs::read_to_string(version).expect("the C API version");
+    let name = library.file_name().and_then(|name| name.to_str());
+    format!("{}.{}", name.expect("a file's name"), version.trim())
+}
 
 /// A tree in a host's folder.
 #[derive(Debug)]
@@ -50,6 +70,11 @@ impl Checkout {
             &artifacts.workload,
         ] {
             symlink(file, built.join(file.file_name().expect("a file")))?;
+        }
+        // As the build has it: a program that is linked in the tree looks for the library by this name.
+        for library in [&artifacts.library, &artifacts.prefixed] {
+            let name = library.file_name().expect("a file");
+            symlink(name, built.join(soname(library)))?;
         }
         Ok(())
     }

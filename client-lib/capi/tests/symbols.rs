@@ -16,6 +16,12 @@ fn c10_exported_are_the_functions_of_the_headers() {
     );
 }
 
+#[test]
+fn the_soname_has_the_c_api_version() {
+    let library = "libnrt_trace.so";
+    names::assert_soname(library, include_str!("../c-api-version").trim());
+}
+
 /// What the library brings into a process: no runtime for asynchronous code, no HTTP, no compression.
 #[test]
 fn the_librarys_dependencies_are_few() {

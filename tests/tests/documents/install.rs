@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use nrt_trace_tests::checkout::Checkout;
+use nrt_trace_tests::checkout::{Checkout, soname};
 use nrt_trace_tests::{Document, Ended, Host, run};
 
 /// An installation under `root/` in a host's folder.
@@ -55,6 +55,14 @@ impl Installed {
     }
 }
 
+const LIBRARIES: [&str; 2] = ["libnrt_trace.so", "libnrt_trace_prefixed.so"];
+
+/// The file itself: after the soname, the release without its first number.
+fn real(library: &str) -> String {
+    let (_, release) = env!("CARGO_PKG_VERSION").split_once('.').unwrap();
+    format!("{}.{release}", soname(Path::new(library)))
+}
+
 /// File names in a folder of the workspace that end so.
 fn shipped(folder: &Path, ends: &[&str]) -> Vec<String> {
     let Ok(entries) = fs::read_dir(folder) else {
@@ -73,9 +81,7 @@ fn an_installation_has_everything_where_a_distribution_expects_it() {
     let mut expected: Vec<String> = [
         "usr/bin/nrt-traced",
         "usr/bin/nrt-tracectl",
-        "usr/lib/libnrt_trace.so",
         "usr/lib/libnrt_trace.a",
-        "usr/lib/libnrt_trace_prefixed.so",
         "usr/lib/pkgconfig/nrt_trace.pc",
         "usr/share/man/man1/nrt-tracectl.1",
         "usr/share/man/man1/nrt-tracectl-record.1",
@@ -90,6 +96,15 @@ fn an_installation_has_everything_where_a_distribution_expects_it() {
     ]
     .map(str::to_owned)
     .to_vec();
+    for library in LIBRARIES {
+        let (real, versioned) = (real(library), soname(Path::new(library)));
+        let folder = installed.root().join("usr/lib");
+        let leads = |link: &str| fs::read_link(folder.join(link)).unwrap();
+        assert_eq!(leads(library), Path::new(&versioned));
+        assert_eq!(leads(&versioned), Path::new(&real));
+        assert!(folder.join(&real).symlink_metadata().unwrap().is_file());
+        expected.extend([library, &versioned, &real].map(|name| format!("usr/lib/{name}")));
+    }
     let sources = &nrt_trace_tests::artifacts().workspace;
     let systemd = sources.join("systemd");
     for (folder, ends, place) in [
@@ -117,7 +132,8 @@ fn an_installation_has_everything_where_a_distribution_expects_it() {
     for file in &expected {
         assert!(files.contains(file), "no {file} in {files:#?}");
         let mode = fs::metadata(installed.root().join(file)).unwrap();
-        let executable = file.contains("/bin/") || file.ends_with(".so");
+        let executable =
+            file.contains("/bin/") || file.contains("/libnrt_trace") && !file.ends_with(".a");
         let wanted = if executable { 0o755 } else { 0o644 };
         assert_eq!(mode.permissions().mode() & 0o7777, wanted, "{file}");
     }
@@ -146,8 +162,17 @@ fn uninstalling_leaves_nothing() {
     let unit = "opt/nrt/lib/systemd/system/nrt-traced.service";
     let unit = fs::read_to_string(installed.root().join(unit)).unwrap();
     assert!(unit.contains("ExecStart=/opt/nrt/bin/nrt-traced"), "{unit}");
-    // Once more over what is there, as an upgrade does.
-    installed.make("install", &place).ok();
+    // Once more over what is there, as an upgrade does, also over a release whose library was one file.
+    let libraries = installed.root().join("opt/nrt/lib");
+    for library in LIBRARIES {
+        let later = format!("{}.999.0", soname(Path::new(library)));
+        fs::write(libraries.join(&later), "").unwrap();
+        fs::remove_file(libraries.join(library)).unwrap();
+        fs::write(libraries.join(library), "").unwrap();
+        installed.make("install", &place).ok();
+        assert!(!libraries.join(&later).exists());
+        assert!(libraries.join(library).is_symlink());
+    }
     // What others put there stays.
     let other = installed.root().join("opt/nrt/include/other.h");
     fs::write(&other, "").unwrap();
@@ -184,6 +209,16 @@ fn a_c_program_is_built_and_traced_with_what_was_installed() {
         .args(flags.split_whitespace());
     compiler.arg("-lm");
     run(compiler).ok();
+    let mut readelf = host.command("readelf");
+    readelf.args(["-dW", "step"]);
+    let dynamic = run(readelf).ok().text();
+    let library = soname(Path::new(LIBRARIES[0]));
+    let needed = dynamic
+        .lines()
+        .any(|line| line.contains("(NEEDED)") && line.ends_with(&format!("[{library}]")));
+    assert!(needed, "{dynamic}");
+    // A machine that only runs programs needs no name but that one.
+    fs::remove_file(root.join("usr/lib").join(LIBRARIES[0])).unwrap();
 
     let mut record = host.command(root.join("usr/bin/nrt-tracectl"));
     record.args(["record", "-o", "t.json", "--", "./step", "3", "10", "8"]);

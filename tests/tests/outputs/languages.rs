@@ -6,6 +6,7 @@ use std::process::Command;
 
 use nrt_trace_export::json::{JsonEvent, read_json};
 use nrt_trace_model::Phase;
+use nrt_trace_tests::checkout::soname;
 use nrt_trace_tests::{Host, Link, artifacts, compile, run};
 use serde_json::Value;
 
@@ -205,6 +206,24 @@ fn a_numpy_workload_is_recorded_as_it_counts_itself() {
     assert_eq!(spans(&events(&host.path("t.json"))), expected);
     for name in ["\"step\"", "\"load batch\"", "\"gradient\"", "\"update\""] {
         assert!(text.contains(name), "the summary has {name}: {ended}");
+    }
+}
+
+/// Where the loader looks, the library may be there under its soname only, or under its plain one only.
+#[test]
+fn a_python_program_finds_the_library_by_either_name() {
+    let library = &artifacts().library;
+    let plain = library.file_name().unwrap().to_str().unwrap().to_owned();
+    for name in [soname(library), plain] {
+        let host = Host::new();
+        std::os::unix::fs::symlink(library, host.path(&name)).unwrap();
+        let mut command = host.command("python3");
+        command.args(["-c", "import nrt_trace as t; print(t.available())"]);
+        command.env("LD_LIBRARY_PATH", host.path(""));
+        command.env("PYTHONPATH", artifacts().workspace.join("examples/python"));
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command.env("NRT_TRACE_WAIT_MS", "0");
+        assert_eq!(run(command).ok().text().trim(), "True", "{name}");
     }
 }
 

@@ -44,6 +44,12 @@ fn exported_are_the_functions_of_the_headers_under_their_own_names() {
 }
 
 #[test]
+fn the_soname_has_the_c_api_version() {
+    let library = "libnrt_trace_prefixed.so";
+    names::assert_soname(library, include_str!("../../c-api-version").trim());
+}
+
+#[test]
 fn the_committed_header_is_current() {
     let path = include().join("nrt_trace_prefixed.h");
     if std::env::var_os("NRT_TRACE_BLESS").is_some() {

@@ -66,3 +66,24 @@ pub(crate) fn built(file: &str) -> std::path::PathBuf {
     assert!(path.exists(), "no {}", path.display());
     path
 }
+
+/// Has the library's soname be its name and the version, and a link of that name lead to it in the build tree.
+pub(crate) fn assert_soname(file: &str, version: &str) {
+    let library = built(file);
+    let soname = format!("{file}.{version}");
+    let output = Command::new("readelf")
+        .arg("-dW")
+        .arg(&library)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "readelf -d {}", library.display());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find(|line| line.contains("(SONAME)"));
+    let line = line.expect("a soname");
+    assert!(line.ends_with(&format!("[{soname}]")), "{line}");
+    let link = library.with_file_name(&soname);
+    assert_eq!(
+        std::fs::canonicalize(&link).unwrap(),
+        std::fs::canonicalize(&library).unwrap()
+    );
+}
