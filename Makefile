@@ -44,19 +44,20 @@ test:
 check:
 	.ci/run
 
-# A library's files of other releases go first: ldconfig lets the link lead to the highest number, which after a step back to an
-# earlier release would be the wrong one.
+# A library's files of other releases go once the links lead to this one's: ldconfig lets them lead to the highest number, which
+# after a step back to an earlier release would be the wrong one.
 install: build
 	rm -rf $(generated)
 	$(out)/nrt-tracectl generate $(generated)
 	install -d $(addprefix $(DESTDIR),$(bindir) $(libdir)/pkgconfig $(includedir)/nrt $(unitdir) $(mandir)/man1 $(mandir)/man8)
 	install -d $(addprefix $(DESTDIR),$(bashdir) $(zshdir) $(fishdir) $(if $(sysusers),$(sysusersdir)) $(if $(samples),$(docdir)))
 	install -m 755 $(addprefix $(out)/,$(programs)) $(DESTDIR)$(bindir)
-	rm -f $(foreach library,$(libraries),$(DESTDIR)$(libdir)/$(library).$(api).*)
 	for library in $(libraries); do \
 		real=$$library.$(api).$(release) && install -m 755 $(out)/$$library $(DESTDIR)$(libdir)/$$real && \
 		ln -sf $$real $(DESTDIR)$(libdir)/$$library.$(api) && \
-		ln -sf $$library.$(api) $(DESTDIR)$(libdir)/$$library || exit; done
+		ln -sf $$library.$(api) $(DESTDIR)$(libdir)/$$library && \
+		for other in $(DESTDIR)$(libdir)/$$library.$(api).*; do \
+			[ $$other = $(DESTDIR)$(libdir)/$$real ] || rm -f $$other; done || exit; done
 	install -m 644 $(out)/libnrt_trace.a $(DESTDIR)$(libdir)
 	$(STRIP) --strip-debug $(addprefix $(DESTDIR)$(bindir)/,$(programs)) $(addprefix $(DESTDIR)$(libdir)/,$(addsuffix .$(api).$(release),$(libraries)) libnrt_trace.a)
 	for header in $(headers); do \
