@@ -55,7 +55,9 @@ pub(super) fn warnings(processes: &[ProcessReport], rings: &[RingReport]) -> Vec
         if p.state == "quarantined" {
             warnings.push(format!("Warning: {who} wrote impossible words into its rings: nothing more was read from it"));
         } else if p.account.map_or(0, |a| a.claimed) + p.events + p.no_ring == 0 {
-            warnings.push(format!("Warning: {who} was attached but emitted no event"));
+            warnings.push(format!(
+                "Warning: {who} was attached, but no event of it was recorded"
+            ));
         }
     }
     warnings

@@ -439,8 +439,8 @@ fn a_process_that_emitted_nothing_is_named() {
     assert_eq!(
         report(&parts).warnings,
         [
-            "Warning: process 20 (worker 2) was attached but emitted no event",
-            "Warning: producer 3 was attached but emitted no event",
+            "Warning: process 20 (worker 2) was attached, but no event of it was recorded",
+            "Warning: producer 3 was attached, but no event of it was recorded",
             "Warning: process 40 (worker 4) wrote impossible words into its rings: nothing more was read from it",
         ]
     );
