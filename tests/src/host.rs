@@ -147,10 +147,18 @@ impl Host {
         self.wait_daemon()
     }
 
-    /// What the daemon said so far.
+    /// What the daemon said so far, but for what its thread for the log has still to write.
     #[must_use]
     pub fn daemon_log(&self) -> String {
         fs::read_to_string(self.path("daemon.log")).unwrap_or_default()
+    }
+
+    /// The daemon's log once it has this text: nobody waits for the log, so that it comes after what it tells of.
+    #[must_use]
+    pub fn log_with(&self, text: &str) -> String {
+        until(&format!("the log to say {text:?}"), || {
+            Some(self.daemon_log()).filter(|log| log.contains(text))
+        })
     }
 
     /// A path in the host's folder.

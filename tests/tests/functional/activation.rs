@@ -68,11 +68,7 @@ fn both_sockets_are_adopted_and_left_alone() {
         let lock = format!("{}.lock", path.display());
         assert!(!Path::new(&lock).exists(), "{lock}");
     }
-    assert!(
-        host.daemon_log().contains("control"),
-        "{}",
-        host.daemon_log()
-    );
+    let _said = host.log_with("control");
     assert_eq!(host.stop_daemon(), Some(0));
     assert_eq!(sockets.each_ref().map(|path| file(path)), before);
 }
@@ -194,9 +190,11 @@ fn a_path_of_the_settings_that_is_not_used_is_told() {
     let (mut host, manager) = listened_on();
     let other = host.path("other.sock").display().to_string();
     manager.start_daemon(&mut host, &["--producer-socket", &other]);
-    let log = host.daemon_log();
-    let warning = log.lines().find(|line| line.contains("is used, and not"));
-    let warning = warning.unwrap_or_else(|| panic!("no warning: {log}"));
+    let log = host.log_with("is used, and not");
+    let mut lines = log.lines();
+    let warning = lines
+        .find(|line| line.contains("is used, and not"))
+        .unwrap();
     let used = host.producer_socket().display().to_string();
     for part in ["producer_socket", &other, &used] {
         assert!(warning.contains(part), "{part}: {warning}");
@@ -222,9 +220,11 @@ fn a_metrics_socket_of_the_settings_that_is_not_used_is_told() {
         let settings = format!("metrics_socket = \"{other}\"\n");
         fs::write(host.path("c.toml"), settings).unwrap();
         manager.start_daemon(&mut host, &["--config", "c.toml"]);
-        let log = host.daemon_log();
-        let warning = log.lines().find(|line| line.contains("is used, and not"));
-        let warning = warning.unwrap_or_else(|| panic!("no warning: {log}"));
+        let log = host.log_with("is used, and not");
+        let mut lines = log.lines();
+        let warning = lines
+            .find(|line| line.contains("is used, and not"))
+            .unwrap();
         for part in ["metrics_socket", &other, &used] {
             assert!(warning.contains(part), "{part}: {warning}");
         }

@@ -211,7 +211,7 @@ fn foreign_descriptors_are_given_up() {
         let kept: BTreeSet<String> = manager.kept().into_iter().collect();
         (kept == good).then_some(())
     });
-    let log = host.daemon_log();
+    let log = host.log_with("no record names");
     let warned = log.lines().filter(|line| line.contains("no record names"));
     assert_eq!(warned.count(), 1, "{log}");
     let fetched = Control::connect(&host).fetch("");
@@ -237,8 +237,7 @@ fn memory_that_was_changed_is_refused() {
     manager.spoil("segment-");
     manager.start_daemon(&mut host, &[]);
     assert_eq!(host.state_of(pid).as_deref(), Some("dead"));
-    let log = host.daemon_log();
-    assert!(log.contains("its header is not the one"), "{log}");
+    let _said = host.log_with("its header is not the one");
     let ring = Control::connect(&host).fetch("").ring(pid);
     assert!(ring.events.is_empty() && !ring.account.exact);
     assert_eq!((ring.account.claimed, ring.account.lost), (102, 102));

@@ -279,5 +279,6 @@ fn a_refusal_is_told_by_start_by_record_by_status_and_by_the_program() {
     let recorded = run(host.probe_recorded(&["-n", "10"])).ok();
     let warned = (recorded.stderr.lines()).find(|l| l.contains("is not captured"));
     all(warned.unwrap_or_else(|| panic!("{recorded}")));
-    assert_eq!(host.daemon_log().matches("not captured").count(), 1);
+    let log = host.log_with("not captured");
+    assert_eq!(log.matches("not captured").count(), 1, "{log}");
 }

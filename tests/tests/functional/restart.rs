@@ -226,11 +226,7 @@ fn a_torn_record_is_put_aside() {
     host.start_daemon(&[]);
     host.until_state(probe.pid(), "attached");
     assert!(host.path("nrt-traced.aside-0").exists());
-    assert!(
-        host.daemon_log().contains("it is torn"),
-        "{}",
-        host.daemon_log()
-    );
+    let _said = host.log_with("it is torn");
     assert_eq!(host.status()["runs"], Value::Array(Vec::new()));
     host.tracectl(&["start"]).ok();
     emit(&mut probe, 100);

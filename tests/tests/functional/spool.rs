@@ -172,8 +172,7 @@ fn files_of_a_torn_record_are_put_aside() {
     for file in left {
         assert!(file.with_extension("aside-0").exists(), "{file:?}");
     }
-    let log = host.daemon_log();
-    assert!(log.contains("it is put aside, too"), "{log}");
+    let _said = host.log_with("it is put aside, too");
 }
 
 /// A file that is not whole is put aside; the account says that its events are lost.
@@ -188,8 +187,7 @@ fn a_torn_file_is_put_aside() {
     host.start_daemon(&[]);
     assert_eq!(host.state_of(pid).as_deref(), Some("dead"));
     assert!(files(&host).is_empty());
-    let log = host.daemon_log();
-    assert!(log.contains("it is torn"), "{log}");
+    let _said = host.log_with("it is torn");
     // A model's start and stop, and 100.
     let ring = Control::connect(&host).fetch("").ring(pid);
     let account = &ring.account;
@@ -229,7 +227,7 @@ fn a_full_disk_is_said_and_does_no_harm() {
         (host.status()["not_kept_count"] == 16000).then_some(())
     });
     assert!((host.metric("nrt_trace_not_kept_total") - 16000.0).abs() < 0.5);
-    let log = host.daemon_log();
+    let log = host.log_with("would not survive");
     let said = log
         .lines()
         .filter(|line| line.contains("would not survive"));

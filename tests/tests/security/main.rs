@@ -90,7 +90,7 @@ fn s05_an_intruder_is_refused_and_spoils_only_its_own() {
     }
     let all: Vec<u64> = (1..=300).collect();
     assert_eq!(numbers, all, "the neighbour's, each once");
-    let log = host.daemon_log();
+    let log = host.log_with("quarantined");
     let lines: Vec<_> = log
         .lines()
         .filter(|line| line.contains("quarantined"))

@@ -118,7 +118,7 @@ fn each_reader_drops_what_it_did_not_ask_for() {
         ),
         "{said}"
     );
-    let log = host.daemon_log();
+    let log = host.log_with("its own capture joins");
     let lines: Vec<_> = log
         .lines()
         .filter(|line| line.contains("its own capture joins"))
