@@ -134,16 +134,22 @@ fn recorded(id: u64) -> Option<TrackingId> {
 
 /// Waits until armed, or with `give_up` until it is plain that there is nothing to wait for.
 ///
-/// It looks once in 100 us: this happens at the start of a process only, and a lock or condition variable could be left locked by
+/// It looks again after an eighth of the time that it has waited, so that a hundred processes that start at once leave the CPUs
+/// to the daemon they wait for. No wake-up: this happens at the start of a process only, and a lock or condition variable could be left locked by
 /// another thread when the process forks.
 pub(crate) fn wait(timeout: Duration, give_up: bool) -> bool {
-    let deadline = Instant::now() + timeout;
+    const PAUSE: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(20));
+    let began = Instant::now();
     loop {
+        let waited = began.elapsed();
         match process::status() {
             Status::Armed | Status::Embedded => return true,
             Status::Idle | Status::NoDaemon | Status::Attached if give_up => return false,
-            _ if Instant::now() >= deadline => return false,
-            _ => std::thread::sleep(Duration::from_micros(100)),
+            _ if waited >= timeout => return false,
+            _ => {
+                let pause = (waited / 8).clamp(PAUSE.0, PAUSE.1);
+                std::thread::sleep(pause.min(timeout - waited));
+            }
         }
     }
 }

@@ -44,7 +44,7 @@ def _open(names):
 def _load():
     """The library with its functions' types; None where there is none."""
     named = os.environ.get("NRT_TRACE_LIBRARY")
-    library = _open(LIBRARIES if named is None else [named])
+    library = _open([named] if named else LIBRARIES)
     if library is None:
         return None
     library.nrt_sys_trace_new_event.restype = ctypes.c_uint64

@@ -25,9 +25,9 @@ pub(crate) struct Environment {
     pub(crate) producer_socket: PathBuf,
 }
 
-/// How long the library may hold the program's start back until it is armed, ms. A daemon answers within one or two; this
-/// only bounds what a stuck one can do to the program.
-const WAIT_MS: &str = "2000";
+/// How long the library may hold the start of a program, or of a forked child, back until it is armed, ms. A daemon answers
+/// within one or two, and hundreds that start at once within some seconds; this only bounds what a stuck one can do to them.
+const WAIT_MS: &str = "5000";
 
 /// A running command.
 #[derive(Debug)]

@@ -52,8 +52,11 @@ impl Host {
 
     /// A daemon inside this program, on sockets that only its user can reach.
     pub(crate) async fn embedded() -> Result<Self, Failure> {
-        let folder = private_folder()
-            .map_err(|error| Failure::file("make", "a folder for the daemon's sockets", &error))?;
+        let folder = private_folder().map_err(|error| {
+            let within = std::env::temp_dir();
+            let what = format!("a folder for the daemon's sockets in {}", within.display());
+            Failure::file("make", what, &error)
+        })?;
         let daemon = Daemon::start(Config::embedded_in(folder.path()))
             .map_err(|error| Failure::Failed(format!("cannot start a private daemon: {error}")))?;
         let client = Client::connect(daemon.control_socket()).await?;
