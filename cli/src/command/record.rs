@@ -91,6 +91,7 @@ pub(super) fn report(outcome: &Outcome, target: &Target) -> Result<(), Failure> 
     }
     if let Some(written) = &outcome.written {
         written.tally.warn_of_all();
+        written.tally.warn_of_refused(&outcome.daemon.refusals);
     }
     told
 }

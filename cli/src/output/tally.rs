@@ -146,8 +146,23 @@ impl Tally {
         self.warn();
         if self.processes.is_empty() {
             tell::warning(
-                "no process was attached: is the program linked with libnrt_trace, and NRT_TRACE_DISABLE not set?",
+                "no process was captured: is the program linked with libnrt_trace, NRT_TRACE_DISABLE not set, and a NeuronCore of --nc its own? NRT_TRACE_LOG=debug in its environment says why",
             );
+        }
+    }
+
+    /// Says why processes were not attached, or not captured, while a recording went on: one of them may belong to it, and it
+    /// has no other word of it. Those that are listed with their reason are left out.
+    pub(crate) fn warn_of_refused(&self, refusals: &[v1::Refusal]) {
+        let listed = |text: &str| self.producers().any(|one| one.not_captured == text);
+        for refusal in refusals {
+            // What the log left out under `log` refused nobody.
+            if refusal.cause != "log" && !listed(&refusal.text) {
+                let text = printable(&refusal.text);
+                tell::warning(format!(
+                    "a process of this host was refused meanwhile, and is in no account: {text}"
+                ));
+            }
         }
     }
 

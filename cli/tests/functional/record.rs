@@ -84,7 +84,7 @@ fn the_status_is_the_commands() {
         assert_eq!(ended.status, Some(status), "{ended:?}");
         assert!(ended.stderr.contains(words), "{ended:?}");
         assert!(
-            ended.stderr.contains("no process was attached"),
+            ended.stderr.contains("no process was captured"),
             "{ended:?}"
         );
         assert_eq!(events(&file), 0, "an empty trace is a trace");

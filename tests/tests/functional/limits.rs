@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nrt_trace_tests::{Host, Running, artifacts, run, until};
+use nrt_trace_tests::{Host, PATIENT, Running, artifacts, run, until};
 
 /// Events of a ring, and the memory that they take; the memory group has half of it.
 const EVENTS: u64 = 512 << 10;
@@ -281,4 +281,26 @@ fn a_refusal_is_told_by_start_by_record_by_status_and_by_the_program() {
     all(warned.unwrap_or_else(|| panic!("{recorded}")));
     let log = host.log_with("not captured");
     assert_eq!(log.matches("not captured").count(), 1, "{log}");
+}
+
+/// A process that is not even attached is in no account and no list: a word of the recording's is all that tells of it.
+#[test]
+fn a_recording_tells_of_processes_that_were_refused() {
+    let mut host = Host::new();
+    let config = host.path("config.toml");
+    fs::write(&config, format!("{PATIENT}max_producers = 1\n")).unwrap();
+    host.start_daemon(&["--config", config.to_str().unwrap()]);
+    let mut probe = host.interactive_probe(&["-n", "1"]);
+    let told = "refused meanwhile, and is in no account: 1 processes are attached";
+    let mut record = host.probe_recorded(&["-n", "10"]);
+    record.env("NRT_TRACE_WAIT_MS", "100");
+    let recorded = run(record).ok();
+    assert!(recorded.stderr.contains(told), "{recorded}");
+    // What was refused before is no news.
+    let later = host
+        .tracectl(&["record", "-o", "t.json", "--", "true"])
+        .ok();
+    assert!(!later.stderr.contains("refused meanwhile"), "{later}");
+    probe.close_stdin();
+    probe.wait().ok();
 }

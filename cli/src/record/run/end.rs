@@ -1,7 +1,7 @@
 //! The end of a recording: the run is stopped, the rest fetched, the trace written.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nrt_trace_proto::v1;
 use tokio::time::Instant;
@@ -99,7 +99,9 @@ impl Recording<'_> {
         host_file: Option<&Path>,
     ) -> Result<Outcome, Failure> {
         let lasted = self.started.elapsed();
-        let daemon = self.control.status().await.unwrap_or_default();
+        let mut daemon = self.control.status().await.unwrap_or_default();
+        let began = SystemTime::now().checked_sub(lasted);
+        keep_since(&mut daemon, began.unwrap_or(UNIX_EPOCH));
         if self.failure.is_some() && !host.is_embedded() {
             self.progress.clear();
             let scope = if self.token.is_empty() {
@@ -148,6 +150,13 @@ impl Recording<'_> {
             failure: self.failure,
         })
     }
+}
+
+/// Leaves those refusals that came since the recording began.
+fn keep_since(daemon: &mut v1::GetStatusResponse, began: SystemTime) {
+    let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let meanwhile = |refusal: &v1::Refusal| Duration::from_nanos(refusal.last_ns) >= began;
+    daemon.refusals.retain(meanwhile);
 }
 
 /// Says what is being waited for, if that may take a while.
