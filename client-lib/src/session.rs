@@ -28,6 +28,8 @@ const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 const LEAVE_TIMEOUT: Duration = Duration::from_millis(80);
 /// Housekeeping period.
 const TICK: Duration = Duration::from_secs(1);
+/// How long a process lives before it is got ready for what most that end sooner have no use for.
+const QUIET: Duration = Duration::from_millis(100);
 /// `errno` of an answer for which there is none better.
 const EINVAL: u32 = 22;
 
@@ -95,6 +97,8 @@ pub(crate) struct Kept {
     held: VecDeque<Distant>,
     /// The run whose rings are published; 0 for none.
     armed: u64,
+    /// When this was made.
+    begun: Instant,
     /// Last housekeeping.
     kept_at: Instant,
 }
@@ -114,6 +118,7 @@ impl Kept {
             ahead: None,
             held: VecDeque::new(),
             armed: 0,
+            begun: Instant::now(),
             kept_at: Instant::now(),
         }
     }
@@ -127,6 +132,8 @@ impl Kept {
             return true;
         };
         self.retired.push(old);
+        // Before the time for the threads begins: it may take as long itself.
+        let _registered = self.can_unmap();
         self.collect(Instant::now() + LEAVE_TIMEOUT);
         self.retired.is_empty()
     }
@@ -159,7 +166,8 @@ impl Kept {
 
     /// Whether what is taken away can be unmapped. The first call registers the process for barriers, and where it has
     /// several threads, as with this one it has, the kernel lets a grace period pass first: 15 ms and more. So it comes when
-    /// there is nothing else to do, or something to unmap, and keeps no process from being attached.
+    /// there is nothing else to do, or something to unmap, and keeps no process from being attached, or from its end if that
+    /// is near.
     fn can_unmap(&mut self) -> bool {
         *self.barriers.get_or_insert_with(|| {
             let barriers = threads::barriers_work();
@@ -194,7 +202,8 @@ impl Kept {
 
     /// How long to wait for a message before the next tick.
     fn pause(&self) -> Duration {
-        self.ahead.as_ref().map_or(TICK, Ahead::pause)
+        let tick = if self.barriers.is_some() { TICK } else { QUIET };
+        (self.ahead.as_ref()).map_or(tick, |ahead| ahead.pause().min(tick))
     }
 
     fn tick(&mut self) {
@@ -205,12 +214,14 @@ impl Kept {
         {
             self.ahead = None;
         }
+        if self.begun.elapsed() >= QUIET {
+            let _registered = self.can_unmap();
+        }
         if self.kept_at.elapsed() < TICK {
             return;
         }
         self.kept_at = Instant::now();
         segment::tell_of_misplaced();
-        let _registered = self.can_unmap();
         self.collect(Instant::now());
         threads::sweep();
     }

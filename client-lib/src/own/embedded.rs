@@ -12,7 +12,7 @@ use nrt_trace_abi::{MAX_NCS, gate};
 use nrt_trace_model::Status as Code;
 use nrt_trace_shm::clock::realtime_ns;
 use nrt_trace_shm::control::ControlPage;
-use nrt_trace_shm::memfd;
+use nrt_trace_shm::{memfd, threads};
 
 use super::rings::Rings;
 use super::{Capture, OwnConfig, own};
@@ -67,6 +67,8 @@ fn make(config: OwnConfig) -> Result<Capture, String> {
         })?;
     let (page, page_fd) = ControlPage::create(0).map_err(text)?;
     page.set_clock(None);
+    // Before anything is to be unmapped in a given time: the first call takes some itself.
+    let _known = threads::barriers_work();
     // Closed gates first, as when a daemon attaches.
     CONTROL.map(&page_fd).map_err(text)?;
     process::new_instance();

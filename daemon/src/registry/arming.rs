@@ -380,6 +380,9 @@ impl Registry {
         {
             share.writers = Writers::Quiescent;
         }
+        if message.quiescent == 1 {
+            self.end_late_of(id);
+        }
         let producer = self.producers.get(&id);
         if producer.and_then(|producer| self.wanted_run(producer)) != Some(run_id) {
             self.part_from_joined(id, run_id);

@@ -2,8 +2,8 @@
 //!
 //! When a connection ends and its process lives on, a thread that found its gate open before may take a number yet: at any
 //! time, if it was stopped just there. The rings are let go all the same as soon as they are read, but their first pages stay,
-//! with the claim counters; what comes there goes into the account as given up. When the process has ended nothing more
-//! can come, and the pages go too.
+//! with the claim counters; what comes there goes into the account as given up. When the process has ended, or says after a later
+//! run that all its threads have left, nothing more can come, and the pages go too.
 
 use nrt_trace_proto::v1;
 
@@ -104,6 +104,21 @@ impl Registry {
     pub(super) fn end_late(&mut self, watch: u32) {
         self.count_late();
         self.late.retain(|late| late.watch != watch);
+    }
+
+    /// All threads of a producer have left all rings that it ever had: what has come until now is all.
+    pub(super) fn end_late_of(&mut self, producer: u32) {
+        if self.late.iter().all(|late| late.producer != producer) {
+            return;
+        }
+        self.count_late();
+        let of_it = |late: &mut Late| late.producer == producer;
+        let watches: Vec<u32> = (self.late.extract_if(.., of_it))
+            .map(|late| late.watch)
+            .collect();
+        for watch in watches {
+            self.retire(watch);
+        }
     }
 
     /// Whether a producer is needed to say when its process has ended.
