@@ -152,7 +152,10 @@ fn a_loop_of_refused_attaches_has_one_line_in_the_log() {
         let refuse: Refuse = message::parse(&packet).unwrap();
         assert!(refuse.text().unwrap().contains("max_producers_per_uid"));
     }
-    assert_eq!(daemon.logged("refused to attach").len(), 1);
+    let lines = || daemon.logged("refused to attach").len();
+    // The log is written by a thread of its own.
+    wait_for("the line", || lines() > 0);
+    assert_eq!(lines(), 1);
     let status = daemon.status();
     assert_eq!((status.refused, status.refusals[0].count), (300, 300));
 }

@@ -350,9 +350,13 @@ fn packets_that_are_no_answers_end_a_connection() {
         let fake = Fake::attach_as(&path, &hello("talker", "", &[]), Answer::Honest);
         fake.send_raw(&packet);
         daemon.wait_state(fake.id, ProducerState::Detached);
-        let told = daemon.logged(&format!("producer={} ", fake.id));
-        let closed = told.iter().filter(|line| line.contains("closing")).count();
-        assert_eq!(closed, 1, "{told:#?}");
+        let closed = || {
+            let told = daemon.logged(&format!("producer={} ", fake.id));
+            told.iter().filter(|line| line.contains("closing")).count()
+        };
+        // The log is written by a thread of its own.
+        wait_for("a line on it", || closed() > 0);
+        assert_eq!(closed(), 1);
     }
 }
 
